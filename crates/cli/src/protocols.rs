@@ -104,9 +104,9 @@ pub fn names_of(adversary: Adversary) -> String {
 /// Help text of the option for the nodes' protocol.
 pub fn option_help() -> String {
     let names: Vec<&str> = catalog::serving().map(|protocol| protocol.name).collect();
-    let [two, more] = [2, 3].map(|nodes| catalog::default_among(nodes).name);
+    let [two, four, others] = [2, 4, 3].map(|nodes| catalog::default_among(nodes).name);
     format!(
-        "The protocol between the nodes: {} [default: {two} between two nodes, else {more}]",
+        "The protocol between the nodes: {} [default: {two} between two nodes, {four} among four, else {others}]",
         names.join(", ")
     )
 }

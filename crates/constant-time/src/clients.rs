@@ -29,6 +29,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("client: shamir-active", || served("shamir-active", 4, true)),
     ("client: replicated", || served("replicated", 3, true)),
     ("client: replicated-active", || served("replicated-active", 3, true)),
+    ("client: replicated-four", || served("replicated-four", 4, true)),
     ("client: shamir, a key wrapped and unwrapped", || {
         serve(&of("shamir", 3), true, &wrapped_and_unwrapped);
     }),

@@ -68,4 +68,8 @@ impl Net for Watched {
     fn fork(&mut self) -> Result<Box<dyn Net>> {
         Ok(Box::new(Watched { net: self.net.fork()?, in_private: self.in_private }))
     }
+
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        Ok(Box::new(Watched { net: self.net.fork_among(members, name)?, in_private: self.in_private }))
+    }
 }

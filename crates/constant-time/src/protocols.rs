@@ -9,7 +9,9 @@ use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session, SharedValue};
 use polyclave_protocol::release::{Checked, Released, Unverified};
-use polyclave_protocol::replicated::{Passive, ReplicatedActiveConfig, ReplicatedConfig};
+use polyclave_protocol::replicated::{
+    Passive, ReplicatedActiveConfig, ReplicatedConfig, ReplicatedFourConfig,
+};
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{self, Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
@@ -31,6 +33,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("shamir-active: both ways to make triples", shamir_active),
     ("replicated: the tower, gates and ANDs", replicated),
     ("replicated-active: a proof of many products", proof_of_many_products),
+    ("replicated-four: the tower, gates and ANDs", replicated_four),
     ("replicated: to Shamir sharing", || to_shamir(|_| ())),
     ("spdz: material dealt", spdz_dealt),
     ("tinytable: material dealt", tinytable_dealt),
@@ -192,6 +195,11 @@ fn replicated() {
     let circuits = [lookup(table_of("aes-128")), lookup(table_of("des")), lookup(small()), gates()];
     evaluated(&[ReplicatedConfig::<Passive>::default()], Setup::Private, &circuits);
     evaluated(&[ReplicatedActiveConfig::default()], Setup::Private, &circuits);
+}
+
+fn replicated_four() {
+    let circuits = [lookup(table_of("aes-128")), lookup(table_of("des")), lookup(small()), gates()];
+    evaluated(&[ReplicatedFourConfig], Setup::Private, &circuits);
 }
 
 fn proof_of_many_products() {

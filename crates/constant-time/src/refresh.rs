@@ -21,6 +21,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("shamir: fresh shares of what is stored", || refreshed("shamir", 3)),
     ("shamir-active: fresh shares of what is stored", || refreshed("shamir-active", 4)),
     ("replicated-active: fresh shares of what is stored", || refreshed("replicated-active", 3)),
+    ("replicated-four: fresh shares of what is stored", || refreshed("replicated-four", 4)),
     ("rotation of MAC keys: elements and cells, material dealt", || {
         let packing = Packing::of::<Gf2_64>(1).expect("it fits");
         let config = SpdzConfig::<Gf2_64>::new(

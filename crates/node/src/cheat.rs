@@ -16,7 +16,8 @@ use crate::strategy::guaranteed::ONLINE;
 pub enum Cheat {
     /// Sends wrong shares to all peers in every opening of a request.
     InOpenings,
-    /// Sends wrong messages round the ring of replicated sharing, products among them, in requests.
+    /// Sends wrong messages of replicated sharing, products among them, in requests: round the ring of three,
+    /// and to each of the others of four.
     InProducts,
     /// Sends wrong bytes to clients.
     InAnswers,
@@ -168,6 +169,13 @@ fn is_of_ring(out: &[&[u8]], into: &[&mut [u8]]) -> bool {
     to.len() == 1 && from.len() == 1 && to != from
 }
 
+/// Whether several peers get messages that differ, as in the products of four parties.
+fn is_for_each(out: &[&[u8]]) -> bool {
+    let mut messages = out.iter().filter(|message| !message.is_empty());
+    let first = messages.next();
+    messages.any(|message| Some(message) != first)
+}
+
 /// The network that a node gives to its protocol: unchanged, unless the node cheats in openings. Openings are
 /// exchanges of equal messages with all nodes, and messages for one peer alone. The time for which a call
 /// waits distinguishes them from claims of material.
@@ -186,7 +194,7 @@ impl InjectedNet<'_> {
 }
 
 impl Net for InjectedNet<'_> {
-    polyclave_protocol::forward_net!(self => self.net; me, parties, members, send, recv, lost, fork);
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, send, recv, lost, fork, fork_among);
 
     fn gather(
         &mut self,
@@ -199,13 +207,16 @@ impl Net for InjectedNet<'_> {
             sleep(FOR_EVER);
             return Err(Error::System("it hung".into()));
         }
-        if self.cheat != Some(Cheat::InOpenings) {
+        let is_wrong = match self.cheat {
+            Some(Cheat::InOpenings) => self.is_opening(out, into, patience),
+            Some(Cheat::InProducts) => is_for_each(out),
+            _ => false,
+        };
+        if !is_wrong {
             return self.net.gather(out, into, patience, enough);
         }
         let mut shares: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
-        if self.is_opening(out, into, patience) {
-            shares.iter_mut().for_each(|message| wrong(message));
-        }
+        shares.iter_mut().for_each(|message| wrong(message));
         let out: Vec<&[u8]> = shares.iter().map(Vec::as_slice).collect();
         self.net.gather(&out, into, patience, enough)
     }

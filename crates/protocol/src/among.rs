@@ -185,6 +185,12 @@ impl<N: Net> Net for Among<N> {
         let net = self.net.fork()?;
         Ok(Box::new(Among { net, parties: self.parties.clone(), me: self.me }))
     }
+
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        let members = members.iter().map(|party| self.outer(party)).collect::<Result<PartySet>>()?;
+        let net = self.net.fork_among(members, name)?;
+        Ok(Box::new(Among { net, parties: self.parties.clone(), me: self.me }))
+    }
 }
 
 #[cfg(test)]

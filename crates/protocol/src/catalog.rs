@@ -13,6 +13,7 @@ static OWN: &[&Descriptor] = &[
     &shamir::ACTIVE,
     &replicated::PASSIVE,
     &replicated::ACTIVE,
+    &replicated::FOUR,
     &spdz::MASKED_TABLES,
     &spdz::BIT_DECOMPOSITION,
     &spdz::RIVAIN_PROUFF,
@@ -71,10 +72,11 @@ pub fn serving() -> impl Iterator<Item = &'static Descriptor> {
 }
 
 /// The protocol of a cluster for which nobody has chosen one. Two nodes have no honest majority, so each of
-/// them has to bear that the other cheats.
+/// them has to bear that the other cheats. Four can bear one that cheats or is gone at little cost.
 pub fn default_among(nodes: usize) -> &'static Descriptor {
     match nodes {
         2 => &spdz::TOWER,
+        4 => &replicated::FOUR,
         _ => &shamir::PASSIVE,
     }
 }

@@ -23,17 +23,21 @@ pub fn evaluate<P: Session>(
         let (name, expected, given) = (compiled.name(), ports.len(), inputs.len());
         return Err(Error::Misuse(format!("{name} takes {expected} inputs, {given} were given")));
     }
-    protocol.enter(Phase::Input);
-    let mut registers = protocol.registers(compiled, lanes, &mut batch)?;
-    protocol.inputs(ports, inputs, &mut registers, net)?;
-    protocol.enter(Phase::Online);
-    for layer in compiled.layers() {
-        protocol.linear(&layer.linear, &mut registers);
-        if !layer.lookups.is_empty() {
-            protocol.lookup(compiled, &layer.lookups, &mut registers, &mut batch, net)?;
+    loop {
+        protocol.enter(Phase::Input);
+        let mut registers = protocol.registers(compiled, lanes, &mut batch)?;
+        protocol.inputs(ports, inputs, &mut registers, net)?;
+        protocol.enter(Phase::Online);
+        for layer in compiled.layers() {
+            protocol.linear(&layer.linear, &mut registers);
+            if !layer.lookups.is_empty() {
+                protocol.lookup(compiled, &layer.lookups, &mut registers, &mut batch, net)?;
+            }
+        }
+        if protocol.settle(compiled, &mut registers, net)? {
+            return Ok(compiled.outputs().iter().map(|port| protocol.output(port, &mut registers)).collect());
         }
     }
-    Ok(compiled.outputs().iter().map(|port| protocol.output(port, &mut registers)).collect())
 }
 
 /// Makes the material for one evaluation, as a phase of its own.

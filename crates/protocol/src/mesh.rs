@@ -223,6 +223,12 @@ impl Net for Mesh {
         let switchboard = self.switchboard.clone();
         Ok(Box::new(Mesh::open(self.me, self.parties(), self.members, switchboard, stream, self.timeout)))
     }
+
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        let stream = format!("{} {members} {}", self.stream, blake3::hash(name));
+        let switchboard = self.switchboard.clone();
+        Ok(Box::new(Mesh::open(self.me, self.parties(), members, switchboard, stream, self.timeout)))
+    }
 }
 
 #[cfg(test)]

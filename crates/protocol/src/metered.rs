@@ -146,6 +146,10 @@ impl<N: Net> Net for Metered<N> {
     fn fork(&mut self) -> Result<Box<dyn Net>> {
         Ok(Box::new(Metered { net: self.net.fork()?, meter: self.meter.clone() }))
     }
+
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        Ok(Box::new(Metered { net: self.net.fork_among(members, name)?, meter: self.meter.clone() }))
+    }
 }
 
 #[cfg(test)]

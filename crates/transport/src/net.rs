@@ -422,4 +422,13 @@ impl Net for TlsNet {
         }
         Ok(Box::new(Self::connect(origin, Calls::Once, &self.peers(), self.limits.connect)?))
     }
+
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        let Origin { session, acceptor, family, stream, .. } = self.origin()?;
+        let (session, acceptor) = (session.clone(), acceptor.clone());
+        let stream = stream.fork_among(members, name);
+        let origin = Origin { session, acceptor, family: *family, stream, forks: 0 };
+        let peers: Vec<Party> = self.peers().into_iter().filter(|peer| members.contains(*peer)).collect();
+        Ok(Box::new(Self::connect(origin, Calls::Once, &peers, self.limits.connect)?))
+    }
 }

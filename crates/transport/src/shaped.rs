@@ -210,6 +210,11 @@ impl<N: Net> Net for Shaped<N> {
     fn fork(&mut self) -> Result<Box<dyn Net>> {
         Ok(Box::new(Shaped::with_lines(self.net.fork()?, self.shape, self.lines.clone())))
     }
+
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        let net = self.net.fork_among(members, name)?;
+        Ok(Box::new(Shaped::with_lines(net, self.shape, self.lines.clone())))
+    }
 }
 
 /// Waits for a moment of the machine's clock.

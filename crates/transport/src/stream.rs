@@ -22,6 +22,12 @@ impl StreamId {
         self.child("polyclave transport 2025 forked stream", &count.to_le_bytes())
     }
 
+    /// A fork of this stream, among some of its parties and under a name of theirs.
+    pub(crate) fn fork_among(&self, members: PartySet, name: &[u8]) -> Self {
+        let which = [&members.bits().to_le_bytes()[..], name].concat();
+        self.child("polyclave transport 2026 forked stream among some", &which)
+    }
+
     /// The stream that a caller named.
     pub(crate) fn named(&self, name: &str) -> Self {
         self.child("polyclave transport 2025 named stream", name.as_bytes())

@@ -54,6 +54,11 @@ fn replicated_active_survives_the_kill_of_all_nodes() {
 }
 
 #[test]
+fn replicated_four_survives_the_kill_of_all_nodes() {
+    Trial::new("replicated-four").run();
+}
+
+#[test]
 fn spdz_lt_survives_the_kill_of_all_nodes() {
     Trial::new("spdz-lt").run();
 }

@@ -175,6 +175,11 @@ fn keys_of_replicated_active_survive_a_refresh() {
 }
 
 #[test]
+fn keys_of_replicated_four_survive_a_refresh() {
+    keys_survive("replicated-four");
+}
+
+#[test]
 fn keys_of_spdz_survive_a_refresh() {
     keys_survive("spdz-lt");
 }

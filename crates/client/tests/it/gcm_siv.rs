@@ -118,6 +118,11 @@ fn it_works_under_tinytable_linear64() {
 }
 
 #[test]
+fn it_works_under_replicated_four() {
+    works_among("replicated-four", 4);
+}
+
+#[test]
 fn it_works_under_replicated_active() {
     works_among("replicated-active", 3);
 }

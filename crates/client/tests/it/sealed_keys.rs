@@ -40,7 +40,7 @@ fn not_there(client: &Client, name: &str) {
 #[test]
 fn a_sealed_key_is_the_key_that_was_sealed_under_every_protocol_and_its_file_counts_once() {
     for (protocol, nodes, threshold) in
-        [("shamir", 3, 1), ("shamir-active", 4, 1), ("spdz-lt", 2, 1), ("tinytable-linear64", 2, 1)]
+        [("shamir", 3, 1), ("shamir-active", 4, 1), ("replicated-four", 4, 1), ("spdz-lt", 2, 1), ("tinytable-linear64", 2, 1)]
     {
         let mut cluster = TestCluster::define_with(protocol, nodes, threshold);
         cluster.set_stock(256, 0);
@@ -162,6 +162,7 @@ fn a_node_that_flips_parity_bits_of_its_part_changes_no_bit_of_the_key() {
         ("shamir-active", 4, des),
         ("replicated", 3, all),
         ("replicated-active", 3, des),
+        ("replicated-four", 4, des),
         ("spdz-lt", 2, des),
         ("spdz-tower", 2, des),
         ("tinytable-linear64", 2, des),

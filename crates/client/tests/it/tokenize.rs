@@ -174,6 +174,11 @@ fn values_are_tokenized_under_replicated_active() {
 }
 
 #[test]
+fn values_are_tokenized_under_replicated_four() {
+    serves("replicated-four", 4);
+}
+
+#[test]
 fn values_are_tokenized_under_spdz_lt() {
     serves("spdz-lt", 2);
 }

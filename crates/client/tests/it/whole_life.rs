@@ -87,6 +87,11 @@ fn all_versions_live_through_a_refresh_and_a_restored_node_under_replicated_acti
 }
 
 #[test]
+fn all_versions_live_through_a_refresh_and_a_restored_node_under_replicated_four() {
+    live("replicated-four", 4);
+}
+
+#[test]
 fn all_versions_live_through_a_refresh_and_a_restored_node_under_spdz_lt() {
     live("spdz-lt", 2);
 }

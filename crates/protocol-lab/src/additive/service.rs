@@ -141,7 +141,7 @@ impl ServiceSession for Additive {
     }
 
     fn restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
-        Elements::restore(Reader::bare(bytes, NAME), false)
+        Elements::restore(Reader::bare(bytes, NAME), 1)
     }
 }
 

@@ -133,6 +133,10 @@ impl<N: Net> Net for Record<N> {
     fn fork(&mut self) -> Result<Box<dyn Net>> {
         Ok(Box::new(Record { net: self.net.fork()?, transcript: self.transcript.clone() }))
     }
+
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        Ok(Box::new(Record { net: self.net.fork_among(members, name)?, transcript: self.transcript.clone() }))
+    }
 }
 
 #[cfg(test)]

@@ -219,6 +219,12 @@ impl<N: Net> Net for Tamper<N> {
         let previous = vec![None; net.parties()];
         Ok(Box::new(Tamper { net, plan: self.plan.clone(), previous }))
     }
+
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        let net = self.net.fork_among(members, name)?;
+        let previous = vec![None; net.parties()];
+        Ok(Box::new(Tamper { net, plan: self.plan.clone(), previous }))
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! for all protocols.
 //!
 //! Every protocol here shares elements linearly over GF(2^128). So sums, and products by public elements, are
-//! local and the same under all of them: they act on a party's shares and, if the protocol has MACs or a
-//! second share, on these. What differs between protocols, which is everything that communicates, is
+//! local and the same under all of them: they act on a party's shares and, if the protocol has MACs or
+//! more shares, on these. What differs between protocols, which is everything that communicates, is
 //! [`ElementArithmetic`].
 
 mod arithmetic;
@@ -34,6 +34,8 @@ pub struct Elements {
     /// What else a party has of each element: shares of its MAC, or its second share if sharing is
     /// replicated; empty if nothing.
     pub(crate) macs: Zeroizing<Vec<u8>>,
+    /// The third share that a party has of each element if sharing is replicated among four; else empty.
+    pub(crate) thirds: Zeroizing<Vec<u8>>,
     pub(crate) unchecked: Unchecked,
 }
 
@@ -45,13 +47,19 @@ impl Elements {
 
     /// Elements with these shares, element after element, without MACs.
     pub fn of(shares: Zeroizing<Vec<u8>>) -> Self {
-        Elements { shares, macs: Zeroizing::default(), unchecked: Unchecked::default() }
+        Self::with_macs(shares, Zeroizing::default())
     }
 
-    /// Applies the same map to the shares and to the MACs.
+    /// Elements with these shares and shares of MACs.
+    pub(crate) fn with_macs(shares: Zeroizing<Vec<u8>>, macs: Zeroizing<Vec<u8>>) -> Self {
+        Elements { shares, macs, thirds: Zeroizing::default(), unchecked: Unchecked::default() }
+    }
+
+    /// Applies the same map to the shares and to what else there is.
     fn map(&self, f: impl Fn(&[u8]) -> Zeroizing<Vec<u8>>) -> Self {
-        let macs = if self.macs.is_empty() { Zeroizing::default() } else { f(&self.macs) };
-        Elements { shares: f(&self.shares), macs, unchecked: self.unchecked.clone() }
+        let [macs, thirds] =
+            [&self.macs, &self.thirds].map(|row| if row.is_empty() { Zeroizing::default() } else { f(row) });
+        Elements { shares: f(&self.shares), macs, thirds, unchecked: self.unchecked.clone() }
     }
 
     /// Number of elements.
@@ -94,7 +102,8 @@ impl Elements {
             joined
         };
         let unchecked = Unchecked::join(parts.iter().map(|part| &part.unchecked));
-        Elements { shares: joined(|part| &part.shares), macs: joined(|part| &part.macs), unchecked }
+        let [shares, macs] = [joined(|part| &part.shares), joined(|part| &part.macs)];
+        Elements { shares, macs, thirds: joined(|part| &part.thirds), unchecked }
     }
 
     /// For every `count` public weights the sum of weight_i element_i. There must be elements, and enough
@@ -121,6 +130,7 @@ impl Elements {
     pub fn add_assign(&mut self, other: &Self) {
         add(&mut self.shares, &other.shares);
         add(&mut self.macs, &other.macs);
+        add(&mut self.thirds, &other.thirds);
         self.unchecked = Unchecked::join([&self.unchecked, &other.unchecked]);
     }
 
@@ -148,26 +158,28 @@ impl Elements {
         })
     }
 
-    /// What a party stores: this header, the count in eight bytes, little-endian, the shares and the MACs.
+    /// What a party stores: this header, the count in eight bytes, little-endian, the shares, and the MACs or
+    /// further shares.
     pub fn save(&self, header: &[u8]) -> Zeroizing<Vec<u8>> {
-        let len = header.len() + size_of::<u64>() + self.shares.len() + self.macs.len();
+        let rows = [&self.shares, &self.macs, &self.thirds];
+        let len = header.len() + size_of::<u64>() + rows.iter().map(|row| row.len()).sum::<usize>();
         let mut bytes = Zeroizing::new(Vec::with_capacity(len));
         bytes.extend_from_slice(header);
         bytes.extend_from_slice(&(self.count() as u64).to_le_bytes());
-        bytes.extend_from_slice(&self.shares);
-        bytes.extend_from_slice(&self.macs);
+        rows.iter().for_each(|row| bytes.extend_from_slice(row));
         bytes
     }
 
-    /// Reads what [`save`](Elements::save) wrote after the header, with or without MACs.
-    pub fn restore(mut reader: Reader<'_>, has_macs: bool) -> Result<Self> {
+    /// Reads what [`save`](Elements::save) wrote after the header: one row of shares, and of MACs or
+    /// further shares so many that there are 1 to 3 rows.
+    pub fn restore(mut reader: Reader<'_>, rows: usize) -> Result<Self> {
         let count = usize::try_from(u64::from_le_bytes(reader.array()?)).ok();
         let len = count.and_then(|count| count.checked_mul(ELEMENT_BYTES));
         let len = len.ok_or_else(|| reader.damaged("the number of elements overflows"))?;
-        let [shares, macs] = [len, if has_macs { len } else { 0 }].map(|len| reader.take(len));
-        let [shares, macs] = [shares?, macs?].map(|row| Zeroizing::new(row.to_vec()));
+        let [shares, macs, thirds] = [0, 1, 2].map(|row| reader.take(if row < rows { len } else { 0 }));
+        let [shares, macs, thirds] = [shares?, macs?, thirds?].map(|row| Zeroizing::new(row.to_vec()));
         reader.finish()?;
-        Ok(Elements { shares, macs, unchecked: Unchecked::default() })
+        Ok(Elements { shares, macs, thirds, unchecked: Unchecked::default() })
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use crate::{Party, PartySet, Result};
+use crate::{Error, Party, PartySet, Result};
 
 /// The result of a [`Net::gather`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,8 @@ impl Patience {
 
     /// The time that a message may take to begin, if `limit` is the limit of a single wait.
     pub fn to_begin(self, limit: Duration) -> Duration {
-        limit.saturating_mul(self.limits) + Duration::from_secs(self.bytes / MIN_BYTES_PER_SECOND)
+        let millis = self.bytes.saturating_mul(1000) / MIN_BYTES_PER_SECOND;
+        limit.saturating_mul(self.limits) + Duration::from_millis(millis)
     }
 
     /// The time that a message of `bytes` bytes may take in all.
@@ -125,6 +126,13 @@ pub trait Net: Send {
     /// An independent stream to the same parties, for another thread. Every party must fork in the same
     /// order.
     fn fork(&mut self) -> Result<Box<dyn Net>>;
+
+    /// An independent stream to some of the members, this party included. These give it the same name, which
+    /// nothing else has, and the others take no part. It also reaches a peer that is lost here.
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        let _ = name;
+        Err(Error::Misuse(format!("this network has no streams of its own for {members}")))
+    }
 }
 
 /// Methods of [`Net`] that a network passes on to the one below as they are, for its implementation:
@@ -181,6 +189,15 @@ macro_rules! forward_net {
             $crate::net::Net::lost(&$below)
         }
     };
+    (@fork_among $this:ident, $below:expr) => {
+        fn fork_among(
+            &mut $this,
+            members: $crate::PartySet,
+            name: &[u8],
+        ) -> $crate::Result<Box<dyn $crate::net::Net>> {
+            $crate::net::Net::fork_among(&mut $below, members, name)
+        }
+    };
     (@fork $this:ident, $below:expr) => {
         fn fork(&mut $this) -> $crate::Result<Box<dyn $crate::net::Net>> {
             $crate::net::Net::fork(&mut $below)
@@ -190,9 +207,9 @@ macro_rules! forward_net {
 
 /// So that networks can wrap what `fork` returns, and what they are lent.
 impl<N: Net + ?Sized> Net for Box<N> {
-    forward_net!(self => **self; me, parties, members, send, recv, exchange, gather, lost, fork);
+    forward_net!(self => **self; me, parties, members, send, recv, exchange, gather, lost, fork, fork_among);
 }
 
 impl<N: Net + ?Sized> Net for &mut N {
-    forward_net!(self => **self; me, parties, members, send, recv, exchange, gather, lost, fork);
+    forward_net!(self => **self; me, parties, members, send, recv, exchange, gather, lost, fork, fork_among);
 }

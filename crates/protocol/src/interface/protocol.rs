@@ -170,6 +170,13 @@ pub trait Session: Maps + Send {
         net: &mut dyn Net,
     ) -> Result<()>;
 
+    /// Ends an evaluation, before its outputs are taken: whether they stand. If they do not, a protocol that
+    /// corrects has found a fault, and the evaluation is repeated from its inputs; it goes on in another way
+    /// then. A protocol that verifies before a release has nothing to do here.
+    fn settle(&mut self, _: &Compiled, _: &mut Self::Registers, _: &mut dyn Net) -> Result<bool> {
+        Ok(true)
+    }
+
     /// Takes the shares of an output port out of a bank, once.
     fn output(&mut self, port: &CompiledPort, registers: &mut Self::Registers) -> Self::Shared;
 

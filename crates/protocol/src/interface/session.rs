@@ -89,6 +89,14 @@ impl Stream {
         self.serving
     }
 
+    /// A stream of a session of some of the parties, among themselves with numbers of their own. What is
+    /// derived has a label that follows from this one and `what`.
+    pub(crate) fn derived(&self, what: &[u8], serving: PartySet) -> Stream {
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 stream of some of the parties");
+        hasher.update(&self.label()).update(what);
+        Stream { session: *hasher.finalize().as_bytes(), serving, number: self.number }
+    }
+
     /// Bound to this one stream of this one session: an input of every pseudorandom value in it.
     pub fn label(&self) -> [u8; 40] {
         let mut label = [0; 40];

@@ -17,6 +17,8 @@
 //! client. The exception is a share of a mask, in the check of masks
 //! ([`open_mask_check`](crate::interface::service::ServiceSession::open_mask_check)).
 
+use std::array;
+
 use polyclave_cipher::{Cells, CompiledPort};
 use zeroize::Zeroizing;
 
@@ -30,10 +32,11 @@ use crate::interface::net::Net;
 use crate::unchecked::Unchecked;
 use crate::{Error, PartySet, Result};
 
-/// A random value that masks an input of a client: both shares that a node has of it.
-pub struct Mask {
-    shares: Pair<Zeroizing<Vec<u8>>>,
-    len: usize,
+/// A random value that masks an input of a client: all shares that a node has of it, two among three nodes.
+pub struct Mask<const C: usize = 2> {
+    pub(super) shares: [Zeroizing<Vec<u8>>; C],
+    /// Bytes of a share.
+    pub(super) len: usize,
 }
 
 impl<A: AdversaryModel> Replicated<A> {
@@ -42,26 +45,6 @@ impl<A: AdversaryModel> Replicated<A> {
         let shares = self.ring.random_shares(len);
         let message = self.blinded(shares.each_ref().map(|share| &share[..]))?;
         Ok((Mask { shares, len }, message))
-    }
-
-    /// Shares of x from the public x ^ r. Local.
-    pub(super) fn share_masked(
-        &self,
-        mask: &Mask,
-        at: usize,
-        masked: &[u8],
-        port: &CompiledPort,
-    ) -> Result<Shared> {
-        let public = masked_cells(port, masked, at, mask.len)?;
-        let mut rows = Zeroizing::new(Vec::with_capacity(2 * public.rows().len()));
-        for share in &mask.shares {
-            rows.extend_from_slice(cells_of(port, &share[at..at + masked.len()])?.rows());
-        }
-        if let Some(share) = self.ring.share_zero() {
-            add(&mut rows[share * public.rows().len()..], public.rows());
-        }
-        let (bits, count, lanes) = (port.bits, port.cells.len(), public.lanes());
-        Ok(Shared { bits, count, lanes, rows, unchecked: Unchecked::default() })
     }
 
     /// What goes to a client that is to learn the first bytes of a value, in the blocks people write.
@@ -86,7 +69,27 @@ impl<A: AdversaryModel> Replicated<A> {
     }
 }
 
-impl Mask {
+/// Shares of x from the public x ^ r, which is added to share 0. Local.
+pub(super) fn share_masked<const C: usize>(
+    mask: &Mask<C>,
+    at: usize,
+    masked: &[u8],
+    port: &CompiledPort,
+    share_zero: Option<usize>,
+) -> Result<Shared<C>> {
+    let public = masked_cells(port, masked, at, mask.len)?;
+    let mut rows = Zeroizing::new(Vec::with_capacity(C * public.rows().len()));
+    for share in &mask.shares {
+        rows.extend_from_slice(cells_of(port, &share[at..at + masked.len()])?.rows());
+    }
+    if let Some(share) = share_zero {
+        add(&mut rows[share * public.rows().len()..], public.rows());
+    }
+    let (bits, count, lanes) = (port.bits, port.cells.len(), public.lanes());
+    Ok(Shared { bits, count, lanes, rows, unchecked: Unchecked::default() })
+}
+
+impl<const C: usize> Mask<C> {
     /// Its bytes as elements, the last one filled up with zeros. Local.
     pub(super) fn elements(&self) -> Elements {
         let padded = self.shares.each_ref().map(|share| {
@@ -98,21 +101,14 @@ impl Mask {
     }
 }
 
-impl Shared {
-    /// One of the two shares in the blocks people write.
-    pub(super) fn blocks(&self, share: usize) -> Zeroizing<Vec<u8>> {
-        let mut cells = Cells::zero(self.count, self.bits, self.lanes);
-        cells.rows_mut().copy_from_slice(self.share(share));
-        Zeroizing::new(cells.to_blocks())
-    }
-
+impl<const C: usize> Shared<C> {
     /// Blocks of 16 bytes as elements. The sum of shares of bytes is the sum of elements: local.
     pub(super) fn elements(&self) -> Result<Elements> {
         let bytes = Cells::block_bytes(self.count, self.bits);
         if bytes != ELEMENT_BYTES {
             return Err(Error::Misuse(format!("blocks of {bytes} bytes are no elements of GF(2^128)")));
         }
-        Ok(of_shares([0, 1].map(|share| self.blocks(share)), self.unchecked.clone()))
+        Ok(of_shares(array::from_fn::<_, C, _>(|share| self.blocks(share)), self.unchecked.clone()))
     }
 }
 
@@ -123,9 +119,13 @@ impl Ring {
     }
 }
 
-/// Elements with these shares. The second one takes the place of MACs: every linear map acts on both alike.
-pub(super) fn of_shares([first, second]: Pair<Zeroizing<Vec<u8>>>, unchecked: Unchecked) -> Elements {
-    Elements { shares: first, macs: second, unchecked }
+/// Elements with these shares, of which there are three at most. The second one takes the place of MACs: every
+/// linear map acts on all alike.
+pub(super) fn of_shares<const C: usize>(shares: [Zeroizing<Vec<u8>>; C], unchecked: Unchecked) -> Elements {
+    const { assert!(C <= 3, "elements have room for three shares") };
+    let mut shares = shares.into_iter();
+    let [first, second, third] = array::from_fn(|_| shares.next().unwrap_or_default());
+    Elements { shares: first, macs: second, thirds: third, unchecked }
 }
 
 /// At a client: the value from the nodes' messages.

@@ -11,7 +11,6 @@ use polyclave_cipher::{AnyMap, Builder, Compiled, Lookup, Slot, Table, boolean, 
 use polyclave_kernels::planes::Factors;
 use zeroize::Zeroizing;
 
-use super::Pair;
 use super::lookup::{Gathered, Group, Round, ands};
 use super::registers::{Registers, bytes_per_lane};
 use crate::pool::Pool;
@@ -62,8 +61,8 @@ impl Program {
         self.gates.layers().iter().filter(|layer| !layer.lookups.is_empty()).count()
     }
 
-    pub(super) fn bytes_per_lane(&self) -> usize {
-        bytes_per_lane(&self.gates)
+    pub(super) fn bytes_per_lane<const C: usize>(&self) -> usize {
+        bytes_per_lane::<C>(&self.gates)
     }
 
     pub(super) fn products(&self) -> usize {
@@ -72,27 +71,27 @@ impl Program {
 }
 
 /// Lookups of one table.
-pub(super) struct Run<'a> {
+pub(super) struct Run<'a, const C: usize> {
     of: Gathered<'a>,
     program: Arc<Program>,
-    wires: Registers,
+    wires: Registers<C>,
     layer: usize,
 }
 
-impl<'a> Run<'a> {
+impl<'a, const C: usize> Run<'a, C> {
     /// Takes the inputs in.
     pub(super) fn new(
         program: Arc<Program>,
         lookups: Vec<&'a Lookup>,
-        registers: &Registers,
+        registers: &Registers<C>,
         share_zero: Option<usize>,
         pool: &Pool,
-    ) -> Run<'a> {
+    ) -> Run<'a, C> {
         let of = Gathered::new(lookups, registers);
         let mut wires = Registers::new(&program.gates, 8 * of.len, pool);
         for (bit, slots) in program.inputs.iter().enumerate() {
             for slot in slots {
-                for share in 0..2 {
+                for share in 0..C {
                     let (bank, at) = wires.bank_mut(*slot);
                     of.gather(registers, share, bit, bank.plane_mut(share, at, 0));
                 }
@@ -112,14 +111,14 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Group for Run<'_> {
-    fn round<'r>(&'r self, _: &'r Registers) -> Option<Round<'r>> {
+impl<const C: usize> Group<C> for Run<'_, C> {
+    fn round<'r>(&'r self, _: &'r Registers<C>) -> Option<Round<'r, C>> {
         let lookups = self.ands();
         let round = || Round::new(Factors::Bits, ands(lookups, &self.wires), lookups.len() * self.of.lanes);
         (!lookups.is_empty()).then(round)
     }
 
-    fn take(&mut self, products: Pair<&[u8]>, _: &mut Registers, share_zero: Option<usize>) {
+    fn take(&mut self, products: [&[u8]; C], _: &mut Registers<C>, share_zero: Option<usize>) {
         let program = self.program.clone();
         let ands = Gathered::new(program.gates.layers()[self.layer].lookups.iter().collect(), &self.wires);
         for (share, products) in products.into_iter().enumerate() {
@@ -129,10 +128,10 @@ impl Group for Run<'_> {
         self.linear(share_zero);
     }
 
-    fn finish(&self, registers: &mut Registers) {
+    fn finish(&self, registers: &mut Registers<C>) {
         let mut row = Zeroizing::new(vec![0; self.of.len]);
         for (bit, slot) in self.program.outputs.iter().enumerate() {
-            for share in 0..2 {
+            for share in 0..C {
                 self.wires.copy_plane(share, *slot, 0, &mut row);
                 self.of.scatter(registers, share, bit, &row);
             }

@@ -13,12 +13,14 @@
 //! | `ring.rs` | keys of neighbours, shares of zero, messages to one neighbour |
 //! | `registers.rs` | planes by slot, sums of them |
 //! | `lookup.rs` | the lookups of a layer together; ANDs |
+//! | `multiply.rs` | products of a round: a message to one neighbour |
 //! | `tower.rs` | inverses in GF(2^8): four products, of 4, 2, 4 and 8 bits |
 //! | `gates.rs` | other tables: one bit an AND |
 //! | `input.rs`, `shared.rs`, `output.rs` | values that go in and out |
 //! | `elements.rs` | elements of GF(2^128) |
 //! | `service.rs`, `client.rs`, `storage.rs`, `refresh.rs` | nodes that serve clients from what they have stored |
 //! | `conversion.rs` | to Shamir sharing, without a message |
+//! | `four/` | four parties: one may cheat or be gone |
 //! | `security.rs` | what differs between `passive.rs` and `active/` |
 //!
 //! **Adversary**: one of the three, static; the channels are private and authentic.
@@ -41,9 +43,11 @@ mod config;
 mod conversion;
 mod descriptor;
 mod elements;
+mod four;
 mod gates;
 mod input;
 mod lookup;
+mod multiply;
 mod output;
 mod passive;
 mod refresh;
@@ -61,6 +65,7 @@ pub use active::Active;
 pub use client::Mask;
 pub use config::{ReplicatedActiveConfig, ReplicatedConfig, Setup};
 pub use descriptor::{ACTIVE, PASSIVE};
+pub use four::{FOUR, FourRegisters, ReplicatedFour, ReplicatedFourConfig};
 pub use passive::Passive;
 pub use registers::Registers;
 pub use shared::Shared;
@@ -71,6 +76,7 @@ use crate::interface::tally::Cost;
 use crate::{Error, Result};
 use gates::Programs;
 use lookup::Method;
+use multiply::Neighbours;
 use ring::{Ring, add};
 use security::AdversaryModel;
 
@@ -111,20 +117,12 @@ impl<A: AdversaryModel> Replicated<A> {
         outcome
     }
 
-    /// Bytes that a lane of an evaluation takes.
-    fn bytes_per_lane(&self, compiled: &Compiled) -> usize {
-        let of =
-            |lookup: &Lookup| Method::of(&compiled.tables()[lookup.table], &self.programs).bytes_per_lane();
-        let of_layers = compiled.layers().iter().map(|layer| layer.lookups.iter().map(of).sum());
-        registers::bytes_per_lane(compiled) + of_layers.max().unwrap_or(0)
-    }
-
     /// Shares of all inputs, which all parties see alike.
     fn share_all(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        registers: &Registers,
+        registers: &Registers<2>,
         net: &mut dyn Net,
     ) -> Result<Vec<Shared>> {
         let mut values = Vec::with_capacity(ports.len());
@@ -162,7 +160,7 @@ pub struct Batch(());
 
 impl<A: AdversaryModel> Session for Replicated<A> {
     type Shared = Shared;
-    type Registers = Registers;
+    type Registers = Registers<2>;
     type Batch = Batch;
     type Released = A::Released;
 
@@ -192,7 +190,7 @@ impl<A: AdversaryModel> Session for Replicated<A> {
         Ok(Batch(()))
     }
 
-    fn registers(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
+    fn registers(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers<2>> {
         Ok(Registers::new(compiled, lanes, &self.ring.pool))
     }
 
@@ -200,7 +198,7 @@ impl<A: AdversaryModel> Session for Replicated<A> {
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
-        registers: &mut Registers,
+        registers: &mut Registers<2>,
         net: &mut dyn Net,
     ) -> Result<()> {
         let values = self.share_all(ports, inputs, registers, net);
@@ -208,7 +206,7 @@ impl<A: AdversaryModel> Session for Replicated<A> {
         ports.iter().zip(&values).try_for_each(|(port, value)| value.fill_port(port, registers))
     }
 
-    fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
+    fn linear(&mut self, maps: &[Linear], registers: &mut Registers<2>) {
         registers.linear(maps, self.ring.share_zero());
     }
 
@@ -216,16 +214,17 @@ impl<A: AdversaryModel> Session for Replicated<A> {
         &mut self,
         compiled: &Compiled,
         lookups: &[Lookup],
-        registers: &mut Registers,
+        registers: &mut Registers<2>,
         _: &mut Batch,
         net: &mut dyn Net,
     ) -> Result<()> {
         let Replicated { ring, model, programs } = self;
-        let done = lookup::lookup(compiled, lookups, registers, programs, (ring, model), net);
+        let done =
+            lookup::lookup(compiled, lookups, registers, programs, &mut Neighbours { ring, model }, net);
         self.or_give_up(done)
     }
 
-    fn output(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
+    fn output(&mut self, port: &CompiledPort, registers: &mut Registers<2>) -> Shared {
         let mut value = Shared::of_port(port, registers);
         self.model.mark(&mut value.unchecked);
         value

@@ -7,7 +7,6 @@ use polyclave_cipher::{Compiled, Linear, Slot};
 use polyclave_kernels::label_sums::sum_within;
 use polyclave_kernels::planes::Planes;
 
-use super::Pair;
 use crate::pool::{Pool, Shares};
 
 /// Sums take this many bytes at a time.
@@ -15,18 +14,18 @@ const STEP: usize = 16;
 /// Planes one after another should not fall into the same places of a cache.
 const APART: usize = 64;
 
-/// Shares by slot.
-pub struct Registers {
+/// Shares by slot: as many of every value as a party has.
+pub struct Registers<const C: usize> {
     circuit: [u8; 32],
     count: usize,
-    lanes: Bank,
-    uniform: Bank,
+    lanes: Bank<C>,
+    uniform: Bank<C>,
     sources: Vec<usize>,
 }
 
 /// Slots with as many lanes each. Bits behind the last lane of a plane mean nothing.
-pub(super) struct Bank {
-    shares: Pair<Shares>,
+pub(super) struct Bank<const C: usize> {
+    shares: [Shares; C],
     /// Planes of a slot.
     planes: usize,
     /// Bytes of a plane.
@@ -34,8 +33,8 @@ pub(super) struct Bank {
     stride: usize,
 }
 
-impl Bank {
-    pub(super) fn new(slots: usize, planes: usize, len: usize, pool: &Pool) -> Bank {
+impl<const C: usize> Bank<C> {
+    pub(super) fn new(slots: usize, planes: usize, len: usize, pool: &Pool) -> Bank<C> {
         let stride = len.next_multiple_of(STEP) + if len > STEP { APART } else { 0 };
         let bytes =
             slots.checked_mul(planes * stride).expect("the shares of an evaluation fit the address space");
@@ -75,7 +74,7 @@ impl Bank {
     pub(super) fn sum_of_rows(&mut self, dst: u32, of: &[u32], complement: Option<usize>) {
         let sources: Vec<usize> = of.iter().map(|slot| self.at(*slot, 0)).collect();
         let dst = self.at(dst, 0);
-        for share in 0..2 {
+        for share in 0..C {
             self.sum(share, dst, &sources, if complement == Some(share) { 0xff } else { 0 });
         }
     }
@@ -86,9 +85,9 @@ impl Bank {
     }
 }
 
-impl Registers {
+impl<const C: usize> Registers<C> {
     /// For `lanes` lanes. Every slot is written before it is read.
-    pub(super) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Registers {
+    pub(super) fn new(compiled: &Compiled, lanes: usize, pool: &Pool) -> Registers<C> {
         let planes = widest(compiled);
         Registers {
             circuit: compiled.digest(),
@@ -118,7 +117,7 @@ impl Registers {
     }
 
     /// The bank of a slot, and its number there.
-    pub(super) fn bank(&self, slot: Slot) -> (&Bank, u32) {
+    pub(super) fn bank(&self, slot: Slot) -> (&Bank<C>, u32) {
         match slot {
             Slot::Lanes(at) => (&self.lanes, at),
             Slot::Uniform(at) => (&self.uniform, at),
@@ -126,7 +125,7 @@ impl Registers {
     }
 
     /// The bank of a slot, and its number there.
-    pub(super) fn bank_mut(&mut self, slot: Slot) -> (&mut Bank, u32) {
+    pub(super) fn bank_mut(&mut self, slot: Slot) -> (&mut Bank<C>, u32) {
         match slot {
             Slot::Lanes(at) => (&mut self.lanes, at),
             Slot::Uniform(at) => (&mut self.uniform, at),
@@ -141,7 +140,7 @@ impl Registers {
         }
     }
 
-    /// Local maps, in order. Constants go to one share of the three.
+    /// Local maps, in order. Constants go to one of all shares of a value.
     pub(super) fn linear(&mut self, maps: &[Linear], share_zero: Option<usize>) {
         for map in maps {
             // A constant has no terms; it fills all planes.
@@ -154,7 +153,7 @@ impl Registers {
 
     /// One plane of a sum.
     fn sum(&mut self, map: &Linear, out: usize, share_zero: Option<usize>) {
-        let mut constants = [0; 2];
+        let mut constants = [0; C];
         if let Some(share) = share_zero {
             constants[share] = ((map.constant >> out) & 1).wrapping_neg();
         }
@@ -183,10 +182,10 @@ impl Registers {
     }
 }
 
-/// Memory that both shares of a lane take.
-pub(super) fn bytes_per_lane(compiled: &Compiled) -> usize {
+/// Memory that a party's shares of a lane take.
+pub(super) fn bytes_per_lane<const C: usize>(compiled: &Compiled) -> usize {
     let bits = compiled.lane_slots().saturating_mul(widest(compiled));
-    bits.saturating_mul(2).div_ceil(8)
+    bits.saturating_mul(C).div_ceil(8)
 }
 
 /// Bits of the widest cell.

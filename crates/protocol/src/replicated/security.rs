@@ -43,7 +43,7 @@ pub trait AdversaryModel: Sized + Send + 'static {
     }
 
     /// Compares what two parties each hold of the inputs of a circuit, before anything is multiplied.
-    fn compare(&mut self, _: &Registers, _: &[Shared], _: &mut Ring, _: &mut dyn Net) -> Result<()> {
+    fn compare(&mut self, _: &Registers<2>, _: &[Shared], _: &mut Ring, _: &mut dyn Net) -> Result<()> {
         Ok(())
     }
 
@@ -53,7 +53,7 @@ pub trait AdversaryModel: Sized + Send + 'static {
     }
 
     /// Remembers products: what was multiplied, and what the party behind has sent of it.
-    fn remember(&mut self, _: &[Round<'_>], _received: &[u8], _: &Ring) {}
+    fn remember(&mut self, _: &[Round<'_, 2>], _received: &[u8], _: &Ring) {}
 
     /// Remembers products of elements of GF(2^128): the factors, and both shares of what they gave.
     fn remember_elements(&mut self, _: [&Elements; 2], _products: &Elements) {}

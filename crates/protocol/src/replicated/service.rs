@@ -6,6 +6,7 @@ use polyclave_cipher::{Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 use super::config::Named;
+use super::lookup::bytes_per_lane;
 use super::refresh::refresh;
 use super::security::AdversaryModel;
 use super::storage::{restore_elements, save_elements};
@@ -64,7 +65,7 @@ impl<A: AdversaryModel + Named> ServiceSession for Replicated<A> {
     /// Products that wait for a proof come on top: they are proven when there are many, regardless of the
     /// memory of a lane.
     fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
-        (bytes / self.bytes_per_lane(compiled).max(1)).max(1)
+        (bytes / bytes_per_lane::<2>(compiled, &self.programs).max(1)).max(1)
     }
 
     fn can_join(&self, a: &Shared, b: &Shared) -> bool {
@@ -92,7 +93,7 @@ impl<A: AdversaryModel + Named> ServiceSession for Replicated<A> {
     }
 
     fn unmask(&mut self, mask: &Mask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<Shared> {
-        self.share_masked(mask, at, masked, port)
+        client::share_masked(mask, at, masked, port, self.ring.share_zero())
     }
 
     fn block_bytes(&self, value: &Shared) -> usize {

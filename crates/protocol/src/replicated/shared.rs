@@ -1,5 +1,7 @@
-//! Shares of one port outside of an evaluation: a byte for each cell and lane, of both shares that a party
+//! Shares of one port outside of an evaluation: a byte for each cell and lane, of all shares that a party
 //! has.
+
+use std::array;
 
 use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::planes::{join, split};
@@ -10,30 +12,30 @@ use crate::interface::protocol::SharedValue;
 use crate::unchecked::Unchecked;
 use crate::{Error, Result, lanes};
 
-/// Both shares of the cells of one port; wiped on drop.
+/// A party's shares of the cells of one port, two among three parties; wiped on drop.
 #[derive(Clone)]
-pub struct Shared {
+pub struct Shared<const C: usize = 2> {
     pub(super) bits: u8,
     pub(super) count: usize,
     pub(super) lanes: usize,
-    /// The first share cell by cell, then the second.
+    /// The first share cell by cell, then the next.
     pub(super) rows: Zeroizing<Vec<u8>>,
     /// The proofs that it needs.
     pub(super) unchecked: Unchecked,
 }
 
-impl SharedValue for Shared {
+impl<const C: usize> SharedValue for Shared<C> {
     fn reveal_own_shares(&self) -> &[u8] {
         &self.rows
     }
 }
 
-impl Shared {
+impl<const C: usize> Shared<C> {
     /// From an output port.
-    pub(super) fn of_port(port: &CompiledPort, registers: &Registers) -> Shared {
+    pub(super) fn of_port(port: &CompiledPort, registers: &Registers<C>) -> Shared<C> {
         let lanes = if port.uniform { 1 } else { registers.count() };
         let (count, bits, len) = (port.cells.len(), usize::from(port.bits), lanes.div_ceil(8));
-        let mut rows = Zeroizing::new(vec![0; 2 * count * lanes]);
+        let mut rows = Zeroizing::new(vec![0; C * count * lanes]);
         let mut planes = Zeroizing::new(vec![0; bits * len]);
         for (share, rows) in rows.chunks_mut((count * lanes).max(1)).enumerate() {
             for (row, cell) in rows.chunks_mut(lanes).zip(&port.cells) {
@@ -47,14 +49,14 @@ impl Shared {
     }
 
     /// Into the slots of an input port.
-    pub(super) fn fill_port(&self, port: &CompiledPort, registers: &mut Registers) -> Result<()> {
+    pub(super) fn fill_port(&self, port: &CompiledPort, registers: &mut Registers<C>) -> Result<()> {
         let lanes = if port.uniform { 1 } else { registers.count() };
         if (self.count, self.bits, self.lanes) != (port.cells.len(), port.bits, lanes) {
             return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
         }
         let (bits, len) = (usize::from(port.bits), lanes.div_ceil(8));
         let mut planes = Zeroizing::new(vec![0; bits * len]);
-        for share in 0..2 {
+        for share in 0..C {
             for (row, views) in self.share(share).chunks(lanes).zip(&port.cells) {
                 split(row, bits, &mut planes, len);
                 for (_, slot) in views {
@@ -68,9 +70,23 @@ impl Shared {
         Ok(())
     }
 
-    /// One of the two shares, cell by cell.
+    /// One of the shares, cell by cell.
     pub(super) fn share(&self, share: usize) -> &[u8] {
         &self.rows[share * self.count * self.lanes..][..self.count * self.lanes]
+    }
+
+    /// All shares, to change them.
+    pub(super) fn shares_mut(&mut self) -> [&mut [u8]; C] {
+        let len = self.count * self.lanes;
+        let mut left = &mut self.rows[..];
+        array::from_fn(|_| left.split_off_mut(..len).expect("there are as many shares as a party has"))
+    }
+
+    /// One of the shares in the blocks people write.
+    pub(super) fn blocks(&self, share: usize) -> Zeroizing<Vec<u8>> {
+        let mut cells = Cells::zero(self.count, self.bits, self.lanes);
+        cells.rows_mut().copy_from_slice(self.share(share));
+        Zeroizing::new(cells.to_blocks())
     }
 
     /// Bytes of the blocks people write, over all lanes.
@@ -82,7 +98,7 @@ impl Shared {
     ///
     /// # Panics
     /// If `parts` is empty.
-    pub(super) fn join(parts: &[&Shared]) -> Shared {
+    pub(super) fn join(parts: &[&Shared<C>]) -> Shared<C> {
         let rows: Vec<_> = parts.iter().map(|part| (&part.rows[..], part.lanes)).collect();
         let rows = Zeroizing::new(lanes::join(&rows));
         let lanes = parts.iter().map(|part| part.lanes).sum();
@@ -91,7 +107,7 @@ impl Shared {
     }
 
     /// The lanes of these numbers.
-    pub(super) fn select(&self, selected: &[usize]) -> Shared {
+    pub(super) fn select(&self, selected: &[usize]) -> Shared<C> {
         let rows = Zeroizing::new(lanes::select(&self.rows, self.lanes, selected));
         Shared { lanes: selected.len(), rows, unchecked: self.unchecked.clone(), ..*self }
     }

@@ -17,14 +17,15 @@
 
 use zeroize::Zeroizing;
 
+use super::PARTIES;
 use super::config::{KEY_BYTES, Named, Setup, structure};
 use super::shared::Shared;
-use super::{PARTIES, Pair};
 use crate::interface::elements::Elements;
 use crate::retirement::Retirement;
+use crate::shamir::{self, Structure};
 use crate::stored::{Header, Reader, Shape, shape_bytes};
 use crate::unchecked::Unchecked;
-use crate::{Error, Party, Result, shamir};
+use crate::{Error, Party, Result};
 use polyclave_cipher::Matrix;
 
 const PROTOCOL: &str = "replicated sharing";
@@ -36,8 +37,16 @@ fn header(kind: u8, me: Party) -> Header {
 
 impl Setup {
     pub(super) fn save<A: Named>(&self) -> Zeroizing<Vec<u8>> {
-        let keys = self.keys.save(A::SETUP);
-        let header = header(A::SETUP, self.keys.me());
+        self.save_with(A::SETUP, header(A::SETUP, self.keys.me()))
+    }
+
+    pub(super) fn restore<A: Named>(me: Party, bytes: &[u8]) -> Result<Setup> {
+        Setup::restore_with(bytes, (me, structure()), A::SETUP, header(A::SETUP, me))
+    }
+
+    /// The bytes behind this header. `kind` is that of the keys.
+    pub(super) fn save_with(&self, kind: u8, header: Header) -> Zeroizing<Vec<u8>> {
+        let keys = self.keys.save(kind);
         // Allocated at its full size: growing would leave copies of keys behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + KEY_BYTES + keys.len()));
         bytes.extend(header);
@@ -46,22 +55,39 @@ impl Setup {
         bytes
     }
 
-    pub(super) fn restore<A: Named>(me: Party, bytes: &[u8]) -> Result<Setup> {
-        if me.index() >= PARTIES {
-            return Err(Error::misuse(format!("{me} is none of {PARTIES} parties")));
+    /// Reads a stored setup behind this header.
+    pub(super) fn restore_with(
+        bytes: &[u8],
+        (me, structure): (Party, Structure),
+        kind: u8,
+        header: Header,
+    ) -> Result<Setup> {
+        let parties = structure.parties();
+        if me.index() >= parties {
+            return Err(Error::misuse(format!("{me} is none of {parties} parties")));
         }
-        let mut reader = Reader::new(bytes, PROTOCOL, header(A::SETUP, me))?;
+        let mut reader = Reader::new(bytes, PROTOCOL, header)?;
         let mut common = Box::new(Zeroizing::new([0; KEY_BYTES]));
         common.copy_from_slice(reader.take(KEY_BYTES)?);
-        let keys = shamir::Setup::restore(A::SETUP, structure(), me, reader.rest())?;
+        let keys = shamir::Setup::restore(kind, structure, me, reader.rest())?;
         Ok(Setup { keys, common, retirement: Retirement::default() })
     }
 }
 
 impl Shared {
     pub(super) fn save<A: Named>(&self, me: Party) -> Zeroizing<Vec<u8>> {
+        self.save_with(header(A::VALUE, me))
+    }
+
+    pub(super) fn restore<A: Named>(bytes: &[u8], me: Party) -> Result<Shared> {
+        Shared::restore_with(bytes, header(A::VALUE, me))
+    }
+}
+
+impl<const C: usize> Shared<C> {
+    /// The bytes of a value behind this header.
+    pub(super) fn save_with(&self, header: Header) -> Zeroizing<Vec<u8>> {
         let shape = shape_bytes(self.bits, self.count, self.lanes, &[Matrix::identity(self.bits)]);
-        let header = header(A::VALUE, me);
         let mut bytes = Zeroizing::new(Vec::with_capacity(header.len() + shape.len() + self.rows.len()));
         bytes.extend(header);
         bytes.extend(shape);
@@ -69,13 +95,14 @@ impl Shared {
         bytes
     }
 
-    pub(super) fn restore<A: Named>(bytes: &[u8], me: Party) -> Result<Shared> {
-        let mut reader = Reader::new(bytes, PROTOCOL, header(A::VALUE, me))?;
+    /// Reads a stored value behind this header.
+    pub(super) fn restore_with(bytes: &[u8], header: Header) -> Result<Shared<C>> {
+        let mut reader = Reader::new(bytes, PROTOCOL, header)?;
         let Shape { bits, count, lanes, views, shares } = reader.shape()?;
         if views.len() != 1 {
             return Err(reader.damaged("they have views, which are not stored"));
         }
-        let len = shares.checked_mul(2).ok_or_else(|| reader.damaged("the number of shares overflows"))?;
+        let len = shares.checked_mul(C).ok_or_else(|| reader.damaged("the number of shares overflows"))?;
         let rows = reader.take(len)?;
         if rows.iter().any(|share| u16::from(*share) >> bits != 0) {
             return Err(reader.damaged("a share is wider than its cell"));
@@ -83,11 +110,6 @@ impl Shared {
         let rows = Zeroizing::new(rows.to_vec());
         reader.finish()?;
         Ok(Shared { bits, count, lanes, rows, unchecked: Unchecked::default() })
-    }
-
-    /// Both shares, to change them.
-    pub(super) fn shares_mut(&mut self) -> Pair<&mut [u8]> {
-        self.rows.split_at_mut(self.count * self.lanes).into()
     }
 }
 
@@ -98,11 +120,17 @@ pub(super) fn save_elements<A: Named>(elements: &Elements, me: Party) -> Zeroizi
 
 /// Reads stored elements.
 pub(super) fn restore_elements<A: Named>(bytes: &[u8], me: Party) -> Result<Elements> {
-    Elements::restore(Reader::new(bytes, PROTOCOL, header(A::ELEMENTS, me))?, true)
+    restore_elements_with::<2>(bytes, header(A::ELEMENTS, me))
+}
+
+/// Reads stored elements behind this header, of which a party has `C` shares each.
+pub(super) fn restore_elements_with<const C: usize>(bytes: &[u8], header: Header) -> Result<Elements> {
+    Elements::restore(Reader::new(bytes, PROTOCOL, header)?, C)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::client::of_shares;
     use super::super::{Active, Passive};
     use super::*;
 
@@ -113,7 +141,7 @@ mod tests {
 
     fn elements() -> Elements {
         let row = |byte| Zeroizing::new(vec![byte; 48]);
-        Elements { shares: row(3), macs: row(5), unchecked: Unchecked::default() }
+        of_shares([row(3), row(5)], Unchecked::default())
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! Squares and products by constants are linear, hence local. What remains is four products, one a round, of
 //! 4, 2, 4 and 8 bits: a product is sent as an element of its field.
 
+use std::array;
 use std::sync::LazyLock;
 
 use polyclave_cipher::{Inversion, Lookup, Table};
@@ -17,7 +18,6 @@ use polyclave_field::Gf256;
 use polyclave_field::subfields::{MU, NU, coordinates, element};
 use polyclave_kernels::planes::Factors;
 
-use super::Pair;
 use super::lookup::{Gathered, Group, Round, Vectors};
 use super::registers::{Bank, Registers};
 use crate::pool::Pool;
@@ -37,8 +37,6 @@ const X16: u32 = 0;
 const INVERSE: u32 = 8;
 const OUT: u32 = 0;
 const ROWS: usize = 32;
-/// Both shares of the rows, and in a round what is sent, received and masked of at most eight bits.
-pub(super) const BYTES_PER_LANE: usize = 2 * ROWS / 8 + 4;
 
 /// The products, one a round: the fields, the rows of the factors, and the row of the product.
 pub(super) const PRODUCTS: [(Factors, [u32; 2], u32); 4] = [
@@ -62,19 +60,25 @@ static TO_M2: LazyLock<[Part; 3]> = LazyLock::new(|| {
 });
 static TO_X16: LazyLock<[Part; 1]> = LazyLock::new(|| [Part::of_elements(X, 8, |x| x.pow(16))]);
 
+/// Memory that a lane takes: a party's shares of the rows, and what is sent, received and masked in a round of
+/// at most eight bits, which is four bytes at most for each two shares.
+pub(super) const fn bytes_per_lane<const C: usize>() -> usize {
+    C * ROWS / 8 + 4 * (C * (C - 1) / 2)
+}
+
 fn square(x: Gf256) -> Gf256 {
     x * x
 }
 
 /// Lookups of one table, with the values of all of them in rows.
-pub(super) struct Tower<'a> {
+pub(super) struct Tower<'a, const C: usize> {
     of: Gathered<'a>,
     inversion: Inversion,
-    rows: Bank,
+    rows: Bank<C>,
     round: usize,
 }
 
-impl<'a> Tower<'a> {
+impl<'a, const C: usize> Tower<'a, C> {
     /// Takes the inputs in.
     ///
     /// # Panics
@@ -82,14 +86,14 @@ impl<'a> Tower<'a> {
     pub(super) fn new(
         table: &Table,
         lookups: Vec<&'a Lookup>,
-        registers: &Registers,
+        registers: &Registers<C>,
         share_zero: Option<usize>,
         pool: &Pool,
-    ) -> Tower<'a> {
+    ) -> Tower<'a, C> {
         let inversion = *table.inversion().expect("the table is built on inversion");
         let of = Gathered::new(lookups, registers);
         let mut rows = Bank::new(ROWS, 1, of.len, pool);
-        for share in 0..2 {
+        for share in 0..C {
             for bit in 0..8 {
                 of.gather(registers, share, bit as usize, rows.plane_mut(share, CELL + bit, 0));
             }
@@ -140,14 +144,14 @@ impl Part {
     }
 }
 
-impl Group for Tower<'_> {
-    fn round<'r>(&'r self, _: &'r Registers) -> Option<Round<'r>> {
+impl<const C: usize> Group<C> for Tower<'_, C> {
+    fn round<'r>(&'r self, _: &'r Registers<C>) -> Option<Round<'r, C>> {
         let (factors, rows, _) = PRODUCTS.get(self.round)?;
-        let [x, y] = rows.map(|row| [0, 1].map(|share| self.rows.planes(share, row, 0)));
+        let [x, y] = rows.map(|row| array::from_fn(|share| self.rows.planes(share, row, 0)));
         Some(Round::new(*factors, vec![Vectors { x, y, len: self.of.len }], self.of.lanes))
     }
 
-    fn take(&mut self, products: Pair<&[u8]>, _: &mut Registers, share_zero: Option<usize>) {
+    fn take(&mut self, products: [&[u8]; C], _: &mut Registers<C>, share_zero: Option<usize>) {
         let (_, _, dst) = PRODUCTS[self.round];
         for (share, planes) in products.into_iter().enumerate() {
             for (row, plane) in (dst..).zip(planes.chunks(self.of.len)) {
@@ -170,8 +174,8 @@ impl Group for Tower<'_> {
         self.round += 1;
     }
 
-    fn finish(&self, registers: &mut Registers) {
-        for share in 0..2 {
+    fn finish(&self, registers: &mut Registers<C>) {
+        for share in 0..C {
             for bit in 0..8 {
                 self.of.scatter(registers, share, bit as usize, self.rows.plane(share, OUT + bit, 0));
             }

@@ -48,10 +48,12 @@ use polyclave_kernels::affine::{Map, Term, combine};
 use zeroize::Zeroizing;
 
 pub use active::{Active, Preprocessing, ShamirActiveConfig};
+pub(crate) use active::{Broadcast, Symbol, combine_corrected, decode};
 pub use client::Mask;
 pub use descriptor::{ACTIVE, PASSIVE};
 pub use inversion::Inversion;
 pub use passive::Passive;
+pub(crate) use setup::point;
 pub use setup::{MAX_PARTIES, Setup, Structure};
 pub use tables::Tables;
 

@@ -85,7 +85,7 @@ pub(super) fn refresh<S: AdversaryModel>(
         parts.push(match stored {
             Stored::Value(bytes) => Part::Value(Shared::restore(bytes, storage::PROTOCOL, header)?),
             Stored::Elements(bytes) => {
-                Part::Elements(Elements::restore(Reader::bare(bytes, storage::PROTOCOL), false)?)
+                Part::Elements(Elements::restore(Reader::bare(bytes, storage::PROTOCOL), 1)?)
             }
         });
     }

@@ -126,7 +126,7 @@ impl Sharing {
         Ok(match stored {
             Stored::Value(bytes) => Part::Value(Shared::restore(bytes, storage::PROTOCOL, header)?),
             Stored::Elements(bytes) => {
-                Part::Elements(Elements::restore(Reader::bare(bytes, storage::PROTOCOL), false)?)
+                Part::Elements(Elements::restore(Reader::bare(bytes, storage::PROTOCOL), 1)?)
             }
         })
     }

@@ -146,7 +146,7 @@ where
     }
 
     fn restore_elements(&self, bytes: &[u8]) -> Result<Elements> {
-        Elements::restore(Reader::bare(bytes, storage::PROTOCOL), false)
+        Elements::restore(Reader::bare(bytes, storage::PROTOCOL), 1)
     }
 }
 

@@ -94,7 +94,7 @@ impl Structure {
 }
 
 /// The point at which a party's shares are evaluations.
-pub(super) fn point(party: Party) -> Gf256 {
+pub(crate) fn point(party: Party) -> Gf256 {
     Gf256(party.0 + 1)
 }
 
@@ -170,7 +170,7 @@ impl Setup {
     /// [`agree`](Setup::agree), and then compares the keys: the members of each set send each other a digest
     /// of the key they hold. If a cheater gave them different keys, values derived from these would not be a
     /// sharing at all. So each party that sees a difference ends with an error. Two rounds.
-    pub(super) fn agree_and_compare(structure: Structure, net: &mut dyn Net) -> Result<Setup> {
+    pub(crate) fn agree_and_compare(structure: Structure, net: &mut dyn Net) -> Result<Setup> {
         let setup = Setup::agree(structure, net)?;
         let (me, n) = (setup.me, structure.parties);
         let digests_with = |peer: Party| -> Vec<u8> {
@@ -211,6 +211,23 @@ impl Setup {
     /// This party.
     pub(crate) fn me(&self) -> Party {
         self.me
+    }
+
+    /// The key that exactly these parties have, if this is one of them.
+    pub(crate) fn key_of(&self, set: PartySet) -> Option<&[u8; KEY_BYTES]> {
+        self.keys.iter().find(|held| held.set == set.bits()).map(|held| &**held.key)
+    }
+
+    /// The setup of three parties from keys that they have: one for each pair.
+    pub(crate) fn of_pairs(me: Party, key_with: impl Fn(Party) -> Zeroizing<[u8; KEY_BYTES]>) -> Setup {
+        let structure = Structure { parties: 3, threshold: 1 };
+        let held = |peer: Party| {
+            let set = 1 << me.0 | 1 << peer.0;
+            HeldKey { set, key: Box::new(key_with(peer)), weight: weight(structure, set, me) }
+        };
+        let mut keys: Vec<HeldKey> = me.peers(3).map(held).collect();
+        keys.sort_by_key(|held| held.set);
+        Setup { structure, me, keys }
     }
 
     /// The key that only this party and one other have.

@@ -25,7 +25,6 @@ use super::arithmetic::{Arithmetic, Decomposing, Step};
 use crate::authenticated::{Authenticated, MacKey, Triples};
 use crate::interface::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
 use crate::interface::net::Net;
-use crate::unchecked::Unchecked;
 use crate::{Error, Result};
 
 /// The number of triples that a product of two elements takes.
@@ -174,8 +173,7 @@ pub(super) fn of_coordinates(x0: &Authenticated<Gf2_64>, x1: &Authenticated<Gf2_
         }
         row
     };
-    let (shares, macs) = (join(&x0.values, &x1.values), join(&x0.macs, &x1.macs));
-    Elements { shares, macs, unchecked: Unchecked::default() }
+    Elements::with_macs(join(&x0.values, &x1.values), join(&x0.macs, &x1.macs))
 }
 
 /// Both coordinates of all elements.

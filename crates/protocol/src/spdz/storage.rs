@@ -76,7 +76,7 @@ pub(super) fn save_elements<F: MacField>(elements: &Elements, key: &MacKey<F>) -
 
 /// Reads stored elements.
 pub(super) fn restore_elements<F: MacField>(bytes: &[u8], key: &MacKey<F>) -> Result<Elements> {
-    Elements::restore(Reader::new(bytes, PROTOCOL, header(ELEMENTS, key))?, true)
+    Elements::restore(Reader::new(bytes, PROTOCOL, header(ELEMENTS, key))?, 2)
 }
 
 #[cfg(test)]

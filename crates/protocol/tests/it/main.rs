@@ -23,6 +23,8 @@ mod replicated;
 mod replicated_active;
 mod replicated_active_faults;
 mod replicated_faults;
+mod replicated_four;
+mod replicated_four_faults;
 mod replicated_serving;
 mod scheduling;
 mod shamir;

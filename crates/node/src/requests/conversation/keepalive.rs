@@ -69,7 +69,7 @@ impl KeptAlive<'_, '_> {
 }
 
 impl Net for KeptAlive<'_, '_> {
-    polyclave_protocol::forward_net!(self => self.net_of_peers; me, parties, members, lost, fork);
+    polyclave_protocol::forward_net!(self => self.net_of_peers; me, parties, members, lost, fork, fork_among);
 
     fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
         self.attend()?;

@@ -135,6 +135,13 @@ pub trait ErasedSession: Maps + Send {
         batch: &mut AnyBatch,
         net: &mut dyn Net,
     ) -> Result<()>;
+    /// See [`Session::settle`].
+    fn erased_settle(
+        &mut self,
+        compiled: &Compiled,
+        registers: &mut AnyRegisters,
+        net: &mut dyn Net,
+    ) -> Result<bool>;
     /// See [`Session::output`].
     fn erased_output(&mut self, port: &CompiledPort, registers: &mut AnyRegisters) -> AnyShared;
     /// See [`Session::select_lanes`].
@@ -210,6 +217,15 @@ impl<P: Erasable> ErasedSession for P {
         net: &mut dyn Net,
     ) -> Result<()> {
         self.lookup(compiled, lookups, registers.of(), batch.of(), net)
+    }
+
+    fn erased_settle(
+        &mut self,
+        compiled: &Compiled,
+        registers: &mut AnyRegisters,
+        net: &mut dyn Net,
+    ) -> Result<bool> {
+        self.settle(compiled, registers.of(), net)
     }
 
     fn erased_output(&mut self, port: &CompiledPort, registers: &mut AnyRegisters) -> AnyShared {
@@ -309,6 +325,15 @@ impl<D: ErasedSession + ?Sized> Session for Handle<D> {
         net: &mut dyn Net,
     ) -> Result<()> {
         self.0.erased_lookup(compiled, lookups, registers, batch, net)
+    }
+
+    fn settle(
+        &mut self,
+        compiled: &Compiled,
+        registers: &mut AnyRegisters,
+        net: &mut dyn Net,
+    ) -> Result<bool> {
+        self.0.erased_settle(compiled, registers, net)
     }
 
     fn output(&mut self, port: &CompiledPort, registers: &mut AnyRegisters) -> AnyShared {

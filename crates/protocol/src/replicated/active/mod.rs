@@ -122,7 +122,7 @@ impl AdversaryModel for Active {
     /// key. One round.
     fn compare(
         &mut self,
-        registers: &Registers,
+        registers: &Registers<2>,
         inputs: &[Shared],
         ring: &mut Ring,
         net: &mut dyn Net,
@@ -139,7 +139,7 @@ impl AdversaryModel for Active {
         self.products.zero_share(len, ring)
     }
 
-    fn remember(&mut self, rounds: &[Round<'_>], received: &[u8], ring: &Ring) {
+    fn remember(&mut self, rounds: &[Round<'_, 2>], received: &[u8], ring: &Ring) {
         self.products.remember(rounds, received, &ring.pool);
     }
 

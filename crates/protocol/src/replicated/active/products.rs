@@ -79,7 +79,7 @@ impl Products {
     ///
     /// # Panics
     /// If no share of zero was drawn for it.
-    pub(super) fn remember(&mut self, rounds: &[Round<'_>], received: &[u8], pool: &Pool) {
+    pub(super) fn remember(&mut self, rounds: &[Round<'_, 2>], received: &[u8], pool: &Pool) {
         let masks = self.masks.take().expect("products of a round have been masked");
         let mut at = 0;
         for round in rounds {
@@ -127,7 +127,7 @@ impl Group {
         self.as_first.len
     }
 
-    fn add(&mut self, [received, mask, as_second]: [&[u8]; 3], vectors: &Vectors<'_>, pool: &Pool) {
+    fn add(&mut self, [received, mask, as_second]: [&[u8]; 3], vectors: &Vectors<'_, 2>, pool: &Pool) {
         let ([of_x, of_y], len) = (self.factors.planes(), vectors.len);
         for share in 0..2 {
             self.x[share].extend(vectors.x[share], of_x, len, pool);

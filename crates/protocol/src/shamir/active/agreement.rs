@@ -34,21 +34,21 @@ const NOTHING: Digest = [0; 32];
 type Path = Vec<Party>;
 
 /// What the parties take part in.
-pub(super) struct Broadcast<'a> {
+pub(crate) struct Broadcast<'a> {
     /// The same at all of them, this one included.
-    pub(super) members: PartySet,
+    pub(crate) members: PartySet,
     /// How many of them may cheat.
-    pub(super) threshold: usize,
+    pub(crate) threshold: usize,
     /// The length of the message of each party; 0 for those that say nothing.
-    pub(super) lens: &'a [usize],
+    pub(crate) lens: &'a [usize],
     /// How long a member that follows the protocol may still have been waiting for one that does not.
-    pub(super) behind: Patience,
+    pub(crate) behind: Patience,
 }
 
 impl Broadcast<'_> {
     /// Broadcasts `mine`, and returns what all others broadcast, by party; `None` for a party that sends
     /// nothing. Also returns which parties are lost, and the number of rounds.
-    pub(super) fn run(&self, mine: &[u8], net: &mut dyn Net) -> Result<Heard> {
+    pub(crate) fn run(&self, mine: &[u8], net: &mut dyn Net) -> Result<Heard> {
         let (me, n) = (net.me(), net.parties());
         let mut messages: Vec<Vec<u8>> = Party::all(n)
             .map(|p| vec![0; if self.members.contains(p) && p != me { self.lens[p.index()] } else { 0 }])
@@ -223,14 +223,14 @@ fn majority(said: &[Digest], of: usize) -> Option<Digest> {
 }
 
 /// The result of a broadcast.
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// By party.
-    pub(super) messages: Vec<Option<Vec<u8>>>,
+    pub(crate) messages: Vec<Option<Vec<u8>>>,
     /// Peers that were given up.
-    pub(super) lost: PartySet,
-    pub(super) rounds: u64,
+    pub(crate) lost: PartySet,
+    pub(crate) rounds: u64,
     /// How far members may be behind now.
-    pub(super) behind: Patience,
+    pub(crate) behind: Patience,
 }
 
 fn digest(sender: Party, message: &[u8]) -> Digest {

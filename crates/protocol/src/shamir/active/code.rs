@@ -28,7 +28,7 @@ use crate::{Party, PartySet};
 
 /// What a share is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Symbol {
+pub(crate) enum Symbol {
     /// An element of GF(2^8).
     Byte,
     /// An element of GF(2^128), shared at the images of the points.
@@ -36,7 +36,7 @@ pub(in super::super) enum Symbol {
 }
 
 /// The shares that one party sent.
-pub(in super::super) type Word<'a> = (Party, &'a [u8]);
+pub(crate) type Word<'a> = (Party, &'a [u8]);
 
 /// Shares are compared piece by piece, near the processor.
 const PIECE: usize = 4096;
@@ -46,7 +46,7 @@ static SCALARS: LazyLock<Vec<Map>> = LazyLock::new(|| (0..=255).map(|c| scalar(G
 /// The values behind shares of degree t, corrected: right as long as no more than t parties cheat. Returns
 /// the outvoted parties; `None` if no 2t + 1 shares agree, so that more of them are needed. This party is
 /// suspected last.
-pub(in super::super) fn decode(
+pub(crate) fn decode(
     symbol: Symbol,
     threshold: usize,
     me: Option<Party>,

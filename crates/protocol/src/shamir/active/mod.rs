@@ -74,10 +74,12 @@ use crate::interface::stock::Stock;
 use crate::interface::tally::Cost;
 use crate::pool::Shares;
 use crate::{Error, Party, PartySet, Result};
-use code::Symbol;
+pub(crate) use agreement::Broadcast;
+pub(crate) use code::{Symbol, decode};
 pub use config::ShamirActiveConfig;
 use dealt_triples::DealtTriples;
 pub use preprocessing::Preprocessing;
+pub(crate) use service::combine as combine_corrected;
 use triples::Triples;
 
 /// How many of a network's time limits a party waits for a peer, depending on the phase.
@@ -390,7 +392,7 @@ impl Arithmetic<Active> {
             true => self.security.behind,
             false => Patience { limits: self.online_patience().limits - 1, ..self.security.behind },
         };
-        let broadcast = agreement::Broadcast { members, threshold, lens: &lens, behind };
+        let broadcast = Broadcast { members, threshold, lens: &lens, behind };
         let heard = broadcast.run(mine, net)?;
         if self.is_ahead() {
             self.security.behind = heard.behind;

@@ -183,7 +183,7 @@ fn stored_elements_come_back_and_cut_ones_are_refused() {
     run((3, 1), |arithmetic, _| {
         let a = arithmetic.pseudorandom_elements(3);
         let stored = a.save(&[]);
-        let restore = |bytes: &[u8]| Elements::restore(Reader::bare(bytes, "shamir"), false);
+        let restore = |bytes: &[u8]| Elements::restore(Reader::bare(bytes, "shamir"), 1);
         assert_eq!(restore(&stored)?.shares, a.shares);
         for end in [0, 7, 8, 24, stored.len() - 1] {
             assert!(matches!(restore(&stored[..end]), Err(Error::Misuse(_))));

@@ -151,8 +151,7 @@ impl Meeting {
                 let header = storage::header(self.to.kinds[1], self.to.structure(), *p);
                 let value = Shared::restore(value, storage::PROTOCOL, header).expect("it is read");
                 assert_eq!((value.count, value.views.len()), (BYTES, 2));
-                let elements =
-                    Elements::restore(Reader::bare(elements, storage::PROTOCOL), false).expect("read");
+                let elements = Elements::restore(Reader::bare(elements, storage::PROTOCOL), 1).expect("read");
                 (*p, [value.rows.to_vec(), elements.shares.to_vec()])
             })
             .collect();

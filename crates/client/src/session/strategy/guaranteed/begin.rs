@@ -2,6 +2,7 @@
 
 use polyclave_api::{Operation, Step};
 use polyclave_protocol::PartySet;
+use polyclave_protocol::service::ServiceConfig;
 
 use super::Guaranteed;
 use super::choices::{CAUGHT, Choices};
@@ -84,9 +85,13 @@ impl Conversation<'_> {
         }
         let names = missing.iter().map(|p| self.workers.group.node_name(p)).collect::<Vec<_>>().join(", ");
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let material = match self.workers.group.config.keeps_stock() {
+            true => ". The nodes go on with the material in stock, and make no more while one is missing",
+            false => "",
+        };
         self.workers.caller.remark(&format!(
             "{names} takes no part{why}. Correction is off: if another node sent something wrong it would be noticed, and there \
-             would be no answer. The nodes go on with the material in stock, and make no more while one is missing"
+             would be no answer{material}"
         ));
     }
 }

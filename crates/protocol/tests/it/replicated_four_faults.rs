@@ -1,0 +1,338 @@
+//! One of four parties of replicated sharing cheats, once or all the time, or is gone: the others end with
+//! the right output. With one gone and another that cheats they end with the right output or with an error.
+//! Nothing hangs or panics. Agreeing on keys and on a session takes all parties, and comes before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
+use polyclave_protocol::evaluate::{evaluate, prepare, release};
+use polyclave_protocol::mesh::{Mesh, mesh_with_timeout};
+use polyclave_protocol::net::{Gathered, Net, Patience};
+use polyclave_protocol::protocol::{Faults, Input, Owner, ProtocolConfig, Session};
+use polyclave_protocol::release::Released;
+use polyclave_protocol::replicated::ReplicatedFourConfig;
+use polyclave_protocol::service::ServiceSession;
+use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::{Party, PartySet, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, SOON, run_over};
+use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
+
+use crate::scrambled::{LANES, cells, gates, inputs, small, table_of};
+
+/// What a party ends with: two outputs, and an opened element.
+type Ended = ([Option<Vec<u8>>; 2], [u8; 16]);
+
+/// Agrees on keys and a session, in peace.
+fn joined(net: &mut dyn Net) -> Result<<ReplicatedFourConfig as ProtocolConfig>::Session> {
+    let config = ReplicatedFourConfig;
+    let mut session = hello(&config.handshake(HandshakeParameters::new(4)), net)?;
+    config.join(&config.setup(net)?, session.stream(), net.members())
+}
+
+/// Two evaluations, of which the second goes on with the output of the first, a product of elements, and
+/// three openings.
+fn session(
+    circuit: &Circuit,
+    mut protocol: <ReplicatedFourConfig as ProtocolConfig>::Session,
+    net: &mut dyn Net,
+) -> Result<(Ended, Faults)> {
+    let compiled = compile(circuit, &protocol);
+    let cells = inputs(circuit);
+    // Inputs of parties that cheat may be missing: those of others stand for them.
+    let public = |i: usize| Input::Public(&cells[i]);
+    let batch = prepare(&mut protocol, &compiled, LANES, net)?;
+    let first =
+        evaluate(&mut protocol, &compiled, LANES, &[public(0), public(1), public(2)], batch, net)?.remove(0);
+    let batch = prepare(&mut protocol, &compiled, LANES, net)?;
+    let second = evaluate(
+        &mut protocol,
+        &compiled,
+        LANES,
+        &[public(0), public(1), Input::Shared(&first)],
+        batch,
+        net,
+    )?
+    .remove(0);
+    let arithmetic = protocol.arithmetic();
+    let zero = arithmetic.random_elements(1, net)?;
+    let zero = zero.add(&zero);
+    let factor = arithmetic.add_public(&zero, &[[7; 16]]);
+    let product = arithmetic.multiply_elements(&factor, &factor, net)?;
+    let opened = arithmetic.open_elements(&product, net)?;
+    let mut revealed = |shared, to| -> Result<_> {
+        Ok(release(&mut protocol, shared, to, net)?.map(|released| released.accept().to_blocks()))
+    };
+    let outputs = [revealed(&second, Owner::All)?, revealed(&first, Owner::Party(Party(1)))?];
+    Ok(((outputs, opened[0]), protocol.faults()))
+}
+
+/// The two outputs.
+fn right(circuit: &Circuit) -> [Vec<u8>; 2] {
+    let compiled = compile(circuit, &AnyMap);
+    let mut cells: Vec<Cells> = inputs(circuit);
+    let first = cleartext::run(&compiled, LANES, &cells).expect("the inputs fit").remove(0);
+    cells[2] = first.clone();
+    let second = cleartext::run(&compiled, LANES, &cells).expect("the inputs fit").remove(0);
+    [second.to_blocks(), first.to_blocks()]
+}
+
+fn square_of_sevens() -> [u8; 16] {
+    let seven = polyclave_field::Gf128::from_bytes([7; 16]);
+    (seven * seven).to_bytes()
+}
+
+/// Every honest party has the right outputs.
+#[track_caller]
+fn check_right(circuit: &Circuit, cheaters: PartySet, outcomes: &[Result<(Ended, Faults)>], case: &str) {
+    let [second, first] = right(circuit);
+    for (party, outcome) in Party::all(4).zip(outcomes).filter(|(party, _)| !cheaters.contains(*party)) {
+        let Ok(((outputs, element), _)) = outcome else { panic!("{case}: {party}: {outcome:?}") };
+        assert_eq!(outputs[0].as_ref(), Some(&second), "{case}: {party}");
+        assert_eq!(outputs[1].as_ref(), (party == Party(1)).then_some(&first), "{case}: {party}");
+        assert_eq!(element, &square_of_sevens(), "{case}: {party}");
+    }
+}
+
+fn only(party: Party) -> PartySet {
+    [party].into_iter().collect()
+}
+
+/// Every message of every party after the agreement, with every fault.
+fn sweep(circuit: Circuit) {
+    let circuit = Arc::new(circuit);
+    std::thread::scope(|scope| {
+        for cheater in Party::all(4) {
+            let circuit = circuit.clone();
+            scope.spawn(move || sweep_of(&circuit, cheater));
+        }
+    });
+}
+
+fn sweep_of(circuit: &Arc<Circuit>, cheater: Party) {
+    let count = Arc::new(parking_lot::Mutex::new(0));
+    let run = |timeout: Duration, at: u64, fault: Fault| {
+        let (circuit, count) = (circuit.clone(), count.clone());
+        run_over(mesh_with_timeout(4, timeout), move |net| {
+            let protocol = joined(net)?;
+            let at = if net.me() == cheater { at } else { u64::MAX };
+            let mut net = Tamper::new(net.fork()?, at, fault);
+            let tampering = net.tampering();
+            let outcome = session(&circuit, protocol, &mut net);
+            if at < u64::MAX || cheater == net.me() {
+                *count.lock() = tampering.messages();
+            }
+            outcome
+        })
+    };
+    let honest = run(LATE, u64::MAX, Fault::Drop);
+    check_right(circuit, PartySet::default(), &honest, "nobody cheats");
+    assert!(honest.iter().flatten().all(|(_, faults)| *faults == Faults::default()), "{honest:?}");
+    let messages = *count.lock();
+    assert!(messages > 60, "{cheater} sends {messages} messages");
+    for at in 0..messages {
+        let mut faults = vec![
+            Fault::FlipBit { byte: 0, bit: 0 },
+            Fault::Replay,
+            Fault::Truncate,
+            Fault::Garbage { seed: 1 },
+        ];
+        if at % 8 == 7 {
+            faults.push(Fault::Drop);
+        }
+        for fault in faults {
+            let outcomes = run(SOON, at, fault);
+            check_right(circuit, only(cheater), &outcomes, &format!("{cheater}, message {at}, {fault:?}"));
+        }
+    }
+}
+
+#[test]
+fn no_fault_in_any_message_stops_the_tower_or_makes_it_wrong() {
+    sweep(cells(table_of("aes-128")));
+}
+
+#[test]
+fn no_fault_in_any_message_stops_gates_of_a_table_or_makes_them_wrong() {
+    sweep(cells(small(6, 4)));
+}
+
+#[test]
+fn no_fault_in_any_message_stops_gates_or_makes_them_wrong() {
+    sweep(gates());
+}
+
+/// What a party does from some round on, on all its connections.
+#[derive(Clone, Copy, Debug)]
+enum Habit {
+    /// It tells these parties something else than it should.
+    Lies(PartySet),
+    /// It says nothing to these parties.
+    Withholds(PartySet),
+}
+
+struct Habitual<N> {
+    net: N,
+    habit: Option<Habit>,
+    /// So many rounds pass before it begins.
+    left: usize,
+}
+
+impl<N: Net> Habitual<N> {
+    fn changed(&mut self, out: &[&[u8]]) -> Vec<Vec<u8>> {
+        let mut out: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
+        if self.left > 0 {
+            self.left -= 1;
+            return out;
+        }
+        for (party, message) in Party::all(out.len()).zip(&mut out) {
+            match self.habit {
+                Some(Habit::Lies(to)) if to.contains(party) => {
+                    message.iter_mut().take(1).for_each(|byte| *byte ^= 4);
+                }
+                Some(Habit::Withholds(from)) if from.contains(party) => message.clear(),
+                _ => {}
+            }
+        }
+        out
+    }
+}
+
+impl<N: Net> Net for Habitual<N> {
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, recv, lost, fork);
+
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        let mut out = vec![&[][..]; self.parties()];
+        out[to.index()] = message;
+        let changed = self.changed(&out);
+        if changed[to.index()].is_empty() { Ok(()) } else { self.net.send(to, &changed[to.index()]) }
+    }
+
+    fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let changed = self.changed(out);
+        self.net.exchange(&changed.iter().map(Vec::as_slice).collect::<Vec<_>>(), into)
+    }
+
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: Patience,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        let changed = self.changed(out);
+        self.net.gather(&changed.iter().map(Vec::as_slice).collect::<Vec<_>>(), into, patience, enough)
+    }
+
+    fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
+        let net = self.net.fork_among(members, name)?;
+        Ok(Box::new(Habitual { net, habit: self.habit, left: self.left }))
+    }
+}
+
+fn with_habit(
+    circuit: &Circuit,
+    ends: Vec<Mesh>,
+    (cheater, habit, left): (Party, Habit, usize),
+) -> Vec<Result<(Ended, Faults)>> {
+    let circuit = circuit.clone();
+    run_over(ends, move |net| {
+        let protocol = joined(net)?;
+        let habit = (net.me() == cheater).then_some(habit);
+        session(&circuit, protocol, &mut Habitual { net: net.fork()?, habit, left })
+    })
+}
+
+/// A party that goes on cheating, whom it likes, also among three: it is left out in the end.
+#[test]
+fn a_party_that_lies_in_everything_stops_nothing() {
+    let circuit = cells(table_of("aes-128"));
+    for cheater in Party::all(4) {
+        let all = PartySet::all(4).without(only(cheater));
+        let victims = all.iter().map(only).chain([all]);
+        for (victims, left) in victims.flat_map(|victims| [0, 3, 9].map(|left| (victims, left))) {
+            let habit = Habit::Lies(victims);
+            let outcomes = with_habit(&circuit, mesh_with_timeout(4, SOON), (cheater, habit, left));
+            check_right(&circuit, only(cheater), &outcomes, &format!("{cheater} {habit:?} after {left}"));
+            for (party, outcome) in Party::all(4).zip(&outcomes).filter(|(party, _)| *party != cheater) {
+                let (_, faults) = outcome.as_ref().expect("it is right");
+                let wrongly = faults.outvoted.and(faults.silent).without(only(cheater));
+                assert!(wrongly.is_empty(), "{cheater} cheats, and {party} blames {wrongly}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_party_that_falls_silent_stops_nothing() {
+    let circuit = cells(table_of("aes-128"));
+    for cheater in Party::all(4) {
+        let all = PartySet::all(4).without(only(cheater));
+        let victims = all.iter().map(only).chain([all]);
+        for (victims, left) in victims.flat_map(|victims| [0, 5].map(|left| (victims, left))) {
+            let habit = Habit::Withholds(victims);
+            let outcomes = with_habit(&circuit, mesh_with_timeout(4, SOON), (cheater, habit, left));
+            check_right(&circuit, only(cheater), &outcomes, &format!("{cheater} {habit:?} after {left}"));
+        }
+    }
+}
+
+/// Sessions of three parties, with keys that four have agreed on.
+fn three_serve(
+    circuit: &Circuit,
+    absent: Party,
+    cheat: Option<(Party, Habit)>,
+) -> Vec<Result<(Ended, Faults)>> {
+    let circuit = circuit.clone();
+    run_over(mesh_with_timeout(4, SOON), move |net| {
+        let config = ReplicatedFourConfig;
+        let setup = config.setup(net)?;
+        let serving = PartySet::all(4).without(only(absent));
+        if net.me() == absent {
+            return Ok((([None, None], [0; 16]), Faults::default()));
+        }
+        let mut net = net.fork_among(serving, b"three serve")?;
+        let mut session_of = hello(&config.handshake(HandshakeParameters::new(4)), &mut *net)?;
+        let protocol = config.join(&setup, session_of.stream(), serving)?;
+        let habit = cheat.filter(|(cheater, _)| *cheater == net.me()).map(|(_, habit)| habit);
+        session(&circuit, protocol, &mut Habitual { net, habit, left: 0 })
+    })
+}
+
+#[test]
+fn three_are_enough_whoever_is_gone() {
+    let circuit = cells(table_of("aes-128"));
+    for absent in Party::all(4) {
+        let mut outcomes = three_serve(&circuit, absent, None);
+        if absent == Party(1) {
+            // The owner of the second output is not there: that is an error, and the only one.
+            assert!(
+                outcomes.iter().all(|o| o.as_ref().is_ok_and(|((o, _), _)| o[0].is_none()) || o.is_err())
+            );
+            continue;
+        }
+        outcomes[absent.index()] = Err(polyclave_protocol::Error::misuse("it is gone"));
+        check_right(&circuit, only(absent), &outcomes, &format!("{absent} is gone"));
+    }
+}
+
+#[test]
+fn with_one_gone_and_another_that_cheats_nothing_is_wrong() {
+    let circuit = cells(table_of("aes-128"));
+    let [second, first] = right(&circuit);
+    for absent in [Party(0), Party(3)] {
+        for cheater in Party::all(4).filter(|party| *party != absent) {
+            let habit = Habit::Lies(PartySet::all(4));
+            let outcomes = three_serve(&circuit, absent, Some((cheater, habit)));
+            for (party, outcome) in
+                Party::all(4).zip(outcomes).filter(|(p, _)| ![absent, cheater].contains(p))
+            {
+                if let Ok(((outputs, element), _)) = outcome {
+                    assert_eq!(outputs[0].as_ref(), Some(&second), "{party}");
+                    assert!(outputs[1].is_none() || outputs[1].as_ref() == Some(&first), "{party}");
+                    assert_eq!(element, square_of_sevens(), "{party}");
+                }
+            }
+        }
+    }
+}
