@@ -376,8 +376,9 @@ fn the_page_of_audit_events_has_every_operation() {
          | `mark` | a mark that the store had reached by then |\n\
          | `request` | the request's id, the same in the logs of all nodes |\n\
          | `previous`, `hash` | the hash of the line before, and of this line (BLAKE3) |\n\n\
-         Under `shamir-active` the outcomes `outvoted-NAME` and `silent-NAME` name a node that caused a \
-         fault in a request.\n\n\
+         Under `shamir-active` and `replicated-four` the outcomes `outvoted-NAME` and `silent-NAME` name a \
+         node that caused a fault in a request. Under `replicated-four` the outcome `disputed-NAME-NAME` names \
+         two nodes that contradict each other: one of them cheats, or is damaged.\n\n\
          ## Requests of clients\n\n| operation | |\n|---|---|",
     );
     for (name, words) in REQUESTS {

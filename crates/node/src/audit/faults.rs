@@ -53,7 +53,7 @@ impl Seen {
 
     /// Remembers the faults that one request has shown, once for each request, also if the request failed.
     pub(crate) fn note(&self, client: &str, operation: &str, key: &str, request: [u8; 16], faults: Faults) {
-        let Faults { outvoted, silent } = faults;
+        let Faults { outvoted, silent, disputed } = faults;
         self.outvoted.fetch_or(outvoted.bits(), Relaxed);
         self.silent.fetch_or(silent.bits(), Relaxed);
         for node in outvoted.iter() {
@@ -67,6 +67,9 @@ impl Seen {
                 operation,
                 "fell silent in a request: wrong shares are detected and not corrected while it is gone, and the stock is not refilled"
             );
+        }
+        if !disputed.is_empty() {
+            self.note_dispute((client, operation, key), request, disputed);
         }
         for (which, (what, nodes)) in
             [("outvoted", outvoted), ("silent", silent.without(outvoted))].into_iter().enumerate()
@@ -87,5 +90,26 @@ impl Seen {
                 });
             }
         }
+    }
+
+    /// Two nodes contradict each other. The others went on without one of them, and cannot tell which cheats.
+    fn note_dispute(
+        &self,
+        (client, operation, key): (&str, &str, &str),
+        request: [u8; 16],
+        disputed: PartySet,
+    ) {
+        let names = self.members.names_of(disputed);
+        tracing::warn!(
+            nodes = names.join(", "),
+            operation,
+            "contradict each other about what one told the other: one of the two cheats, or its memory or disk is damaged. \
+             The nodes went on without one of them"
+        );
+        for name in &names {
+            metrics::counter!("polyclave_faults_total", "kind" => "disputed", "node" => name.clone()).increment(1);
+        }
+        let outcome = format!("disputed-{}", names.join("-"));
+        self.logbook.note(&Event { client, operation, key, outcome: &outcome, request, ..Event::default() });
     }
 }

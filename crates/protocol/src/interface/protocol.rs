@@ -49,6 +49,8 @@ pub struct Faults {
     pub outvoted: PartySet,
     /// Parties that fell silent, or broke off.
     pub silent: PartySet,
+    /// Two parties that contradict each other, as all parties know: one of the two cheats or is damaged.
+    pub disputed: PartySet,
 }
 
 /// A protocol with its parameters, before any session: what all parties are started with.

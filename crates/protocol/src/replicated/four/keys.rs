@@ -69,6 +69,13 @@ impl Keys {
         }
     }
 
+    /// A buffer of zeros.
+    pub(super) fn zeros(&self, len: usize) -> Shares {
+        let mut zeros = self.pool.take(len);
+        zeros.fill(0);
+        zeros
+    }
+
     /// The next bytes of a key's generator for products.
     pub(super) fn product_mask(&mut self, key: usize, len: usize) -> Shares {
         let mut mask = self.pool.take(len);

@@ -100,6 +100,8 @@ pub struct ReplicatedFour {
     three: Option<Three>,
     /// Parties whose shares were wrong in openings, or that are known to have cheated.
     outvoted: PartySet,
+    /// Two parties that contradicted each other.
+    disputed: PartySet,
 }
 
 /// Shares of an evaluation under way.
@@ -135,7 +137,8 @@ impl ReplicatedFour {
         let absent = PartySet::all(PARTIES).without(serving).iter().next();
         let three = absent.map(|absent| Three::begin(setup, &stream, absent));
         let setup = setup.clone();
-        ReplicatedFour { setup, stream, serving, joint, programs, three, outvoted }
+        let disputed = PartySet::default();
+        ReplicatedFour { setup, stream, serving, joint, programs, three, outvoted, disputed }
     }
 
     fn me(&self) -> Party {
@@ -307,7 +310,7 @@ impl Session for ReplicatedFour {
     }
 
     fn faults(&self) -> Faults {
-        Faults { outvoted: self.outvoted, silent: self.joint.lost }
+        Faults { outvoted: self.outvoted, silent: self.joint.lost, disputed: self.disputed }
     }
 
     crate::counted_session!(self => self.joint.phase, self.joint.tally);

@@ -88,11 +88,11 @@ impl Joint {
             let mut pair = held.into_iter().filter(|component| *component != held[left_out]);
             let [low, high] = std::array::from_fn(|_| pair.next().expect("two of three are left"));
             let (pair, terms) = ordered(low, high);
-            let mut sum = self.keys.pool.take(len);
+            let mut sum = self.keys.zeros(len);
             cross(terms, pair.map(|component| place(me, component).expect("it is held")), &mut sum);
             sum
         });
-        let mut components: Components<Shares> = std::array::from_fn(|_| self.keys.pool.take(len));
+        let mut components: Components<Shares> = std::array::from_fn(|_| self.keys.zeros(len));
         let mut out: Vec<Vec<u8>> = vec![Vec::new(); PARTIES];
         // Behind what is told: which peers this party has lost.
         let mut due = [1; PARTIES];

@@ -138,6 +138,7 @@ impl ReplicatedFour {
                 what: "messages of this party: the three others go on without it",
             });
         }
+        self.disputed = against.map_or(self.disputed, |against| [out, against].into_iter().collect());
         let (setup, stream) = (&self.setup, &self.stream);
         let mut three = match against {
             Some(against) => Three::disputed(setup, stream, (out, against), net),

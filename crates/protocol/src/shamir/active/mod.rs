@@ -305,7 +305,7 @@ impl AdversaryModel for Active {
 
     fn faults(arithmetic: &Arithmetic<Active>) -> Faults {
         let Active { outvoted, lost, convicted, .. } = arithmetic.security;
-        Faults { outvoted: outvoted.and(convicted), silent: lost }
+        Faults { outvoted: outvoted.and(convicted), silent: lost, ..Faults::default() }
     }
 
     fn combine(structure: Structure, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
