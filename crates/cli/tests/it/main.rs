@@ -7,6 +7,7 @@ mod changes;
 mod common;
 mod compose;
 mod demo;
+mod drill;
 mod envelope;
 mod gateway;
 mod key_components;
