@@ -1,4 +1,5 @@
-//! What `scripts/release` is made of: lists of parts against `Cargo.lock`, archives, checksums and signatures.
+//! What `scripts/release` is made of: lists of parts against `Cargo.lock`, archives, checksums and
+//! signatures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -245,7 +246,8 @@ fn who_follows_the_page_accepts_a_signed_release_and_no_altered_one() {
         message(&accepted)
     );
 
-    // A file that is not as the checksums say; checksums that nobody signed; and a signature of somebody else.
+    // A file that is not as the checksums say; checksums that nobody signed; and a signature of somebody
+    // else.
     fs::write(release.join("polyclave.tar.gz"), b"altered").expect("written");
     assert!(!verify(&release).status.success());
     assert!(message(&sign(&key)).contains("not as SHA256SUMS says"));

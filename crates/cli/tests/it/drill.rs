@@ -7,6 +7,7 @@ use crate::common::Place;
 
 /// Backs up all nodes of `try`, each under a key of its own: `NAME-N.backup` and `N.key`.
 fn back_up(place: &Place, name: &str, nodes: usize) {
+    std::fs::create_dir_all(place.path("scratch")).expect("made");
     for node in 1..=nodes {
         place.run(&format!("node backup try/node-{node} {name}-{node}.backup --key {node}.key"));
     }
@@ -15,7 +16,10 @@ fn back_up(place: &Place, name: &str, nodes: usize) {
 /// The command for a drill of these nodes on this machine.
 fn gather(name: &str, nodes: &[usize]) -> String {
     let of = |node: &usize| format!(" node-{node}={name}-{node}.backup --key node-{node}={node}.key");
-    format!("cluster drill gather --all-shares-on-this-machine{}", nodes.iter().map(of).collect::<String>())
+    format!(
+        "cluster drill gather --scratch scratch --all-shares-on-this-machine{}",
+        nodes.iter().map(of).collect::<String>()
+    )
 }
 
 fn outcomes(document: &str) -> Vec<(String, u64, String)> {
@@ -28,15 +32,9 @@ fn outcomes(document: &str) -> Vec<(String, u64, String)> {
     .collect()
 }
 
-/// What is left of a drill on this machine.
-fn left_behind(place: &Place) -> Vec<String> {
-    let mut left = Vec::new();
-    for folder in ["/dev/shm", &place.path("temporary").display().to_string()] {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        left.extend(names.filter(|name| name.starts_with("polyclave-drill-")));
-    }
-    left
+/// Nothing is left of the drills on this machine.
+fn nothing_is_left(place: &Place) {
+    assert_eq!(place.names_in("scratch"), [""; 0]);
 }
 
 #[test]
@@ -76,7 +74,7 @@ fn a_drill_beside_the_running_cluster_proves_every_key_and_says_what_a_restore_w
     let status = place.run("node status try/node-1");
     assert!(status.contains("ready      yes"), "{status}");
     cluster.end();
-    assert_eq!(left_behind(&place), [""; 0]);
+    nothing_is_left(&place);
 }
 
 #[test]
@@ -150,7 +148,7 @@ fn backups_that_cannot_be_used_are_named_with_their_nodes_and_what_to_do() {
         gather("good", &[1, 2]) + " node-3=other.backup --key node-3=other.key",
         &["other.backup of node-3 is a backup of another cluster than good-1.backup of node-1"],
     );
-    assert_eq!(left_behind(&place), [""; 0]);
+    nothing_is_left(&place);
 }
 
 /// Rules that want approval of every change of rules do not keep a drill from its client.

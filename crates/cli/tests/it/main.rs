@@ -15,6 +15,7 @@ mod key_wrap;
 mod kill_all;
 mod kill_makings;
 mod kills;
+mod lost_machine;
 mod many_keys;
 mod migrate;
 mod operating;

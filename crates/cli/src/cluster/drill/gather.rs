@@ -10,6 +10,7 @@ use polyclave_client::Client;
 use polyclave_config::{ClientDir, Place};
 use polyclave_node::local::free_ports;
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::define::make_client;
 use super::loss::{self, Since};
@@ -52,6 +53,10 @@ pub struct Arguments {
     #[arg(long)]
     all_shares_on_this_machine: bool,
 
+    /// The directory in which to make another one for the nodes; by default one in memory
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+
     /// What `key list --json` printed of the real cluster: says what a restore would lose and bring back
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
@@ -87,13 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             networks.join(", ")
         );
     }
-    let memory = Path::new(MEMORY);
-    let mut scratch = tempfile::Builder::new();
-    scratch.prefix("polyclave-drill-");
-    let scratch = match scratch.tempdir_in(memory) {
-        Ok(scratch) => scratch,
-        Err(_) => scratch.tempdir().context("cannot make a temporary directory")?,
-    };
+    let scratch = scratch_dir(arguments.scratch.as_deref())?;
     let parts = unpack(arguments, scratch.path(), &stopping)?;
     let proved = {
         let (_nodes, client) = start(scratch.path(), &parts, &stopping)?;
@@ -117,6 +116,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         );
     }
     Ok(if succeeded(&proved) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A private directory, which is removed when it is dropped.
+fn scratch_dir(within: Option<&Path>) -> Result<TempDir> {
+    let mut private = tempfile::Builder::new();
+    private.prefix("polyclave-drill-");
+    match within {
+        Some(within) => private
+            .tempdir_in(within)
+            .with_context(|| format!("cannot make a directory in {}", within.display())),
+        None => private
+            .tempdir_in(MEMORY)
+            .or_else(|_| private.tempdir())
+            .context("cannot make a temporary directory; name a place for it with --scratch DIR"),
+    }
 }
 
 /// Restores all backups, each into a directory of its node's name.

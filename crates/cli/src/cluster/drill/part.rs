@@ -1,5 +1,6 @@
 //! One node of a drill: a backup, restored under a certificate and at an address of its own.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -73,6 +74,7 @@ fn settle(backup: &Path, path: &Path, place: &Place) -> Result<Part> {
     scratch::refuse_real_place(&real, place)?;
     real.save(&path.join(REAL))?;
     take_own_identity(&mut dir)?;
+    forget_server(&dir)?;
     let before = dir.settings().clone();
     let few = |level: Option<usize>| Some(level.unwrap_or(STOCK).min(STOCK));
     dir.set_settings(NodeSettings {
@@ -107,6 +109,19 @@ fn settle(backup: &Path, path: &Path, place: &Place) -> Result<Part> {
 
 fn store_of(dir: &NodeDir) -> Result<Store> {
     Ok(Store::of(dir, &Secret::from(dir.secret()?))?)
+}
+
+/// What gives access to the server of the real store. The restored one is a file.
+fn forget_server(dir: &NodeDir) -> Result<()> {
+    for file in [dir.store_password_path(), dir.store_authority_path()] {
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", file.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The real nodes do not know the new certificate, and the private key of the real one is gone.
