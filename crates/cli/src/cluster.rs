@@ -45,6 +45,11 @@ pub enum Command {
     /// Move all keys to other nodes of this host, which are not running
     Reshare(reshare::Arguments),
     /// Prove that backups can be restored: in a cluster that cannot meet the real one
+    ///
+    /// Whoever has the shares of a quorum knows every key. So each operator restores one node on a machine of
+    /// their own (restore, join), and one person makes the drill's file (define) and has the nodes compute
+    /// the check value of every key (check). Shares never gather then. `gather` does all of it on one
+    /// machine, which then knows all keys.
     #[command(subcommand)]
     Drill(drill::Command),
     /// Measure a running cluster from a client: single blocks, many at once, a long stream

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::Place;
+use crate::common::{Place, mode};
 
 /// Backs up all nodes of `try`, each under a key of its own: `NAME-N.backup` and `N.key`.
 fn back_up(place: &Place, name: &str, nodes: usize) {
@@ -149,6 +149,51 @@ fn backups_that_cannot_be_used_are_named_with_their_nodes_and_what_to_do() {
         &["other.backup of node-3 is a backup of another cluster than good-1.backup of node-1"],
     );
     nothing_is_left(&place);
+}
+
+#[test]
+fn a_restored_node_has_nothing_with_which_it_could_meet_the_real_ones() {
+    let place = Place::new();
+    let cluster = place.cluster();
+    place.run("key generate k --cipher aes-128 --modes gcm");
+    back_up(&place, "drill", 3);
+    cluster.end();
+    let text = |path: &str| String::from_utf8(place.read(path)).expect("text");
+    let setting = |path: &str, name: &str| {
+        let begins = format!("{name} = ");
+        let line = text(path).lines().find_map(|line| line.strip_prefix(&begins).map(str::to_owned));
+        line.expect("it is there").trim_matches('"').to_owned()
+    };
+    let restore = |node: usize, address: &str| {
+        format!(
+            "cluster drill restore drill-{node}.backup drill-{node} --key {node}.key --address {address} --client-address \
+             127.0.0.1:2"
+        )
+    };
+
+    let real = setting("try/node-2/node.toml", "address");
+    let error = place.fails(&restore(1, &real));
+    assert!(error.contains(&format!("{real} is an address of the real node node-2")), "{error}");
+    assert!(!place.path("drill-1").exists(), "what was restored is gone");
+
+    place.run(&restore(1, "127.0.0.1:1"));
+    assert_eq!(mode(&place.path("drill-1")), 0o700);
+    assert_eq!(setting("drill-1/node.toml", "listen"), "127.0.0.1:1");
+    assert_ne!(text("drill-1/identity.crt"), text("try/node-1/identity.crt"));
+    let keys = place.names_in("drill-1").into_iter().filter(|name| name.ends_with(".key"));
+    for file in keys.filter(|name| name != "secret.key") {
+        assert_ne!(place.read(&format!("drill-1/{file}")), place.read("try/node-1/identity.key"), "{file}");
+    }
+
+    // The file of the real cluster, and the directory of a real node, are none of a drill.
+    place.run("client init client --name drill");
+    let cards = "cluster drill define try/cluster.toml drill-1/card.toml";
+    let error = place.fails(&format!("{cards} --out drill.toml --client drill-client"));
+    assert!(error.contains("3 of the 3 nodes") && error.contains("of node-2, node-3"), "{error}");
+    let error = place.fails("cluster drill join try/node-1 try/cluster.toml client/card.toml");
+    assert!(error.contains("is not of a drill"), "{error}");
+    let error = place.fails("cluster drill join drill-1 try/cluster.toml client/card.toml");
+    assert!(error.contains("an address of the real node"), "{error}");
 }
 
 /// Rules that want approval of every change of rules do not keep a drill from its client.

@@ -43,8 +43,10 @@ fn start(place: &Place, node: usize) -> Running {
     place.start(&format!("node run try/node-{node} --log error"))
 }
 
+/// Whether a node can serve, and has some material of each kind.
 fn is_ready(place: &Place, node: usize) -> bool {
-    place.output(&format!("node status try/node-{node}")).status.success()
+    let status = place.output(&format!("node status try/node-{node}"));
+    status.status.success() && !String::from_utf8_lossy(&status.stdout).contains(" 0 of ")
 }
 
 /// Loses node 2 of a cluster, and tries what its row says.

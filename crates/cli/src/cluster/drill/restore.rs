@@ -16,8 +16,8 @@ use crate::say;
     polyclave cluster drill restore alpha.backup /dev/shm/drill --key backup.key \\\n      \
     --address drill-a.example:7000 --client-address drill-a.example:7001\n\n\
     The directory is then worth as much as the node: it has its shares. Use a machine that only this operator controls, one for each node, and \
-    a directory in memory (/dev/shm). The restored node has a certificate of its own, which the real nodes do not know, and no other address \
-    of theirs. Remove the directory when the drill is over.")]
+    a directory in memory (/dev/shm). The restored node has a certificate of its own, which the real nodes do not know. It learns whom to work with \
+    from `cluster drill join`. Remove the directory when the drill is over.")]
 pub struct Arguments {
     /// The backup
     backup: PathBuf,
