@@ -45,9 +45,14 @@ fn a_drill_beside_the_running_cluster_proves_every_key_and_says_what_a_restore_w
     place.run("key generate gone --cipher aes-128 --modes gcm");
     place.run("key generate turned --cipher aes-128 --modes gcm");
     place.run("key rotate turned");
+    place.run("key rotate turned");
+    place.run("key compromise turned --key-version 1 --yes");
+    place.run("key generate restored --cipher aes-128 --modes gcm");
     back_up(&place, "first", 3);
     place.run("key generate later --cipher aes-128 --modes gcm");
     place.run("key delete gone --yes");
+    place.run("key deactivate turned --key-version 2");
+    place.run("key compromise restored --key-version 1 --yes");
     let real = place.run("key list --json");
     place.write("real.json", real.as_bytes());
 
@@ -55,17 +60,29 @@ fn a_drill_beside_the_running_cluster_proves_every_key_and_says_what_a_restore_w
     let proved = |name: &str, version| (name.to_owned(), version, "proved".to_owned());
     assert_eq!(
         outcomes(&document),
-        [proved("gone", 1), proved("kept", 1), proved("turned", 1), proved("turned", 2)],
+        [
+            proved("gone", 1),
+            proved("kept", 1),
+            proved("restored", 1),
+            ("turned".to_owned(), 1, "not-asked".to_owned()),
+            proved("turned", 2),
+            proved("turned", 3)
+        ],
         "{document}"
     );
     let document: Value = serde_json::from_str(&document).expect("JSON");
     assert_eq!(document["since"]["made"], serde_json::json!(["later version 1"]), "{document}");
     assert_eq!(document["since"]["deleted"], serde_json::json!(["gone version 1"]), "{document}");
+    let changed = [
+        "restored version 1: active in the backups, now compromised",
+        "turned version 2: active in the backups, now deactivated",
+    ];
+    assert_eq!(document["since"]["changed"], serde_json::json!(changed), "{document}");
     for backup in document["backups"].as_array().expect("backups") {
         let [after, before] =
             ["made_after", "made_before"].map(|field| backup[field].as_str().expect("a time"));
         assert!(after[..10] <= before[..10], "{backup}");
-        assert_eq!(backup["keys"], 4, "{backup}");
+        assert_eq!(backup["keys"], 6, "{backup}");
     }
 
     // The real cluster has noticed nothing.

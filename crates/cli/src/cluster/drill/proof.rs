@@ -154,3 +154,24 @@ pub fn tell(keys: &[Proved]) {
         say!("There is nothing to prove: the backups have no keys. Were they made before the first key?");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_api::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn another_check_value_and_a_refusal_fail_and_a_key_that_computes_nothing_is_not_asked() {
+        let refused = |reason| Error::Refused { node: "alpha".into(), refusal: Refusal::new(reason, "why") };
+        for (asked, outcome) in [
+            (Ok(vec![1]), Outcome::Proved),
+            (Err(Error::Answers("the check value is another".into())), Outcome::Failed),
+            (Err(refused(Reason::NoSuchKey)), Outcome::Failed),
+            (Err(refused(Reason::NotForThis)), Outcome::NotAsked),
+        ] {
+            let (judged, why) = judge(asked);
+            assert_eq!((judged == Outcome::Proved, &judged), (why.is_none(), &outcome), "{why:?}");
+        }
+    }
+}
