@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod define;
+mod drill;
 mod duties;
 mod new;
 mod refresh;
@@ -43,6 +44,14 @@ pub enum Command {
     Reshape(reshape::Arguments),
     /// Move all keys to other nodes of this host, which are not running
     Reshare(reshare::Arguments),
+    /// Prove that backups can be restored: in a cluster that cannot meet the real one
+    ///
+    /// Whoever has the shares of a quorum knows every key. So each operator restores one node on a machine of
+    /// their own (restore, join), and one person makes the drill's file (define) and has the nodes compute
+    /// the check value of every key (check). Shares never gather then. `gather` does all of it on one
+    /// machine, which then knows all keys.
+    #[command(subcommand)]
+    Drill(drill::Command),
     /// Measure a running cluster from a client: single blocks, many at once, a long stream
     Bench(bench::Arguments),
 }
@@ -60,6 +69,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Refresh(arguments) => refresh::run(arguments),
         Command::Reshape(arguments) => reshape::run(arguments),
         Command::Reshare(arguments) => reshare::run(arguments),
+        Command::Drill(command) => drill::run(command),
         Command::Bench(arguments) => bench::run(arguments),
     }
 }

@@ -25,7 +25,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use polyclave_api::VersionState;
 
-pub use made::warn;
+pub use made::{date, standing, warn};
 
 /// The subcommands for keys.
 #[derive(Subcommand)]

@@ -96,7 +96,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
 }
 
 /// The file with a node's card, which its operator gives to others.
-fn card_path(dir: &Path) -> PathBuf {
+pub(crate) fn card_path(dir: &Path) -> PathBuf {
     dir.join("card.toml")
 }
 

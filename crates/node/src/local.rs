@@ -173,7 +173,7 @@ pub fn add_nodes(dir: &Path, count: usize, like: &str) -> Result<Vec<Card>> {
 /// Ports on which no process listens now. They lie below the range that systems use for outgoing connections,
 /// so that a node that is down for a while finds its own ports free again. This process never returns the
 /// same port twice.
-fn free_ports(count: usize) -> Result<Vec<u16>> {
+pub fn free_ports(count: usize) -> Result<Vec<u16>> {
     const FIRST: u16 = 10_000;
     const PORTS: u16 = 14_000;
     static TRIED: AtomicU16 = AtomicU16::new(0);

@@ -64,11 +64,15 @@ impl Quiet {
     }
 
     /// Waits until all can serve.
-    pub(super) fn wait_until_ready(&mut self, within: Duration) -> Result<()> {
+    pub(super) fn wait_until_ready(&mut self, within: Duration, stopping: impl Fn() -> bool) -> Result<()> {
         let until = Instant::now() + within;
         while !self.nodes.0.iter().all(|node| node.ready) {
             let left = until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
+            if stopping() {
+                bail!("this was interrupted before the nodes were ready");
+            }
+            match self.lines.recv_timeout(left.min(POLL_INTERVAL)) {
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
                 Ok((number, Some(line))) => self.nodes.0[number].ready |= line.ends_with(" is ready"),
                 Ok((number, None)) => bail!("{} has ended; see above", self.nodes.0[number].name),
                 Err(_) => bail!("the nodes are not ready after {} s", within.as_secs()),

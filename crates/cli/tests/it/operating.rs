@@ -19,7 +19,7 @@ use crate::common::Place;
 
 /// The blocks of commands that are not run: their pages, and the reasons that these give. A new one has to be
 /// written here.
-const NOT_RUN: [(&str, &str); 13] = [
+const NOT_RUN: [(&str, &str); 15] = [
     ("start/sealed-file.md", "builds the program"),
     ("start/sealed-file.md", "builds the program"),
     ("operate/install.md", "builds the program and installs a package"),
@@ -33,6 +33,8 @@ const NOT_RUN: [(&str, &str); 13] = [
     ("operate/containers.md", "needs containers"),
     ("operate/containers.md", "needs containers"),
     ("operate/containers.md", "needs containers"),
+    ("operate/releases.md", "needs the files of a release"),
+    ("operate/releases.md", "needs the sources"),
 ];
 
 /// On a busy machine too, nodes have found each other, and made what they make together, in this time.

@@ -116,7 +116,7 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
         set_stock(&local)?;
     }
     let mut nodes = Quiet::start(local.nodes.iter().chain(&local.workers).map(PathBuf::as_path))?;
-    nodes.wait_until_ready(STARTING)?;
+    nodes.wait_until_ready(STARTING, || false)?;
     let client = Client::open(&ClientDir::open(&local.client)?)?;
     for (name, mode) in [("gcm", Mode::Gcm), ("ecb", Mode::Ecb)] {
         client.generate(NewKey::for_modes(name, "aes-128", &[mode], MAX_BLOCKS))?;
