@@ -117,6 +117,7 @@ rows_of_the_table! {
     shamir_active: "shamir-active", 4;
     replicated: "replicated", 3;
     replicated_active: "replicated-active", 3;
+    replicated_four: "replicated-four", 4;
     spdz_lt: "spdz-lt", 2;
     spdz_tower: "spdz-tower", 2;
     tinytable_linear64: "tinytable-linear64", 2;

@@ -83,7 +83,10 @@ fn answers_are_right_without_any_one_node() {
             assert_eq!(open(&client, "g", &sealed).expect("opened"), data(300));
         });
         let heard = heard.lock().join("\n");
-        assert!(heard.contains(&format!("node-{}", node + 1)) && heard.contains("Correction is off"), "{heard}");
+        assert!(
+            heard.contains(&format!("node-{}", node + 1)) && heard.contains("Correction is off"),
+            "{heard}"
+        );
         assert!(!heard.contains("in stock"), "there is none: {heard}");
         cluster.restart(node);
         cluster.wait_until_ready();

@@ -39,9 +39,13 @@ fn not_there(client: &Client, name: &str) {
 
 #[test]
 fn a_sealed_key_is_the_key_that_was_sealed_under_every_protocol_and_its_file_counts_once() {
-    for (protocol, nodes, threshold) in
-        [("shamir", 3, 1), ("shamir-active", 4, 1), ("replicated-four", 4, 1), ("spdz-lt", 2, 1), ("tinytable-linear64", 2, 1)]
-    {
+    for (protocol, nodes, threshold) in [
+        ("shamir", 3, 1),
+        ("shamir-active", 4, 1),
+        ("replicated-four", 4, 1),
+        ("spdz-lt", 2, 1),
+        ("tinytable-linear64", 2, 1),
+    ] {
         let mut cluster = TestCluster::define_with(protocol, nodes, threshold);
         cluster.set_stock(256, 0);
         (0..nodes).for_each(|node| cluster.restart(node));

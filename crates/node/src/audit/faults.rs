@@ -107,7 +107,8 @@ impl Seen {
              The nodes went on without one of them"
         );
         for name in &names {
-            metrics::counter!("polyclave_faults_total", "kind" => "disputed", "node" => name.clone()).increment(1);
+            metrics::counter!("polyclave_faults_total", "kind" => "disputed", "node" => name.clone())
+                .increment(1);
         }
         let outcome = format!("disputed-{}", names.join("-"));
         self.logbook.note(&Event { client, operation, key, outcome: &outcome, request, ..Event::default() });

@@ -38,5 +38,8 @@ pub(crate) fn describe() {
     describe_gauge!("polyclave_audit_writable", "0 while no line of the audit log can be written.");
     describe_counter!("polyclave_audit_unlogged_total", "Events that have no line in the audit log.");
     describe_counter!("polyclave_audit_unsent_total", "Lines of the audit log that syslog did not take.");
-    describe_counter!("polyclave_faults_total", "Requests in which another node was outvoted, silent, or one of two that contradict each other.");
+    describe_counter!(
+        "polyclave_faults_total",
+        "Requests in which another node was outvoted, silent, or one of two that contradict each other."
+    );
 }
