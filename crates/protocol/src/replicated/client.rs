@@ -119,8 +119,8 @@ impl Ring {
     }
 }
 
-/// Elements with these shares, of which there are three at most. The second one takes the place of MACs: every
-/// linear map acts on all alike.
+/// Elements with these shares, of which there are three at most. The second one takes the place of MACs:
+/// every linear map acts on all alike.
 pub(super) fn of_shares<const C: usize>(shares: [Zeroizing<Vec<u8>>; C], unchecked: Unchecked) -> Elements {
     const { assert!(C <= 3, "elements have room for three shares") };
     let mut shares = shares.into_iter();

@@ -60,8 +60,8 @@ static TO_M2: LazyLock<[Part; 3]> = LazyLock::new(|| {
 });
 static TO_X16: LazyLock<[Part; 1]> = LazyLock::new(|| [Part::of_elements(X, 8, |x| x.pow(16))]);
 
-/// Memory that a lane takes: a party's shares of the rows, and what is sent, received and masked in a round of
-/// at most eight bits, which is four bytes at most for each two shares.
+/// Memory that a lane takes: a party's shares of the rows, and what is sent, received and masked in a round
+/// of at most eight bits, which is four bytes at most for each two shares.
 pub(super) const fn bytes_per_lane<const C: usize>() -> usize {
     C * ROWS / 8 + 4 * (C * (C - 1) / 2)
 }

@@ -27,10 +27,10 @@ use crate::pool::{Pool, Shares};
 use crate::{Party, PartySet, Result};
 
 /// How long a party waits for a joint message, in this round of an evaluation. Each party hears each other in
-/// every round. So while one party waits for one that is silent, the others are at most a round ahead, and wait
-/// for the first. They have to wait longer than it does. The patience grows up to [`STEPS`] steps and begins
-/// again: if a party falls silent just then, two that follow the protocol may lose each other, and the request
-/// ends with an error. Its client asks three of the four then.
+/// every round. So while one party waits for one that is silent, the others are at most a round ahead, and
+/// wait for the first. They have to wait longer than it does. The patience grows up to [`STEPS`] steps and
+/// begins again: if a party falls silent just then, two that follow the protocol may lose each other, and the
+/// request ends with an error. Its client asks three of the four then.
 fn patience(round: usize) -> Patience {
     Patience { limits: 1, bytes: STEP * (round as u64 % STEPS) }
 }
@@ -40,8 +40,8 @@ const STEP: u64 = MIN_BYTES_PER_SECOND / 4;
 /// More rounds than AES takes.
 const STEPS: u64 = 64;
 
-/// How far parties may be behind one another: one that has waited in vain for a joint message, and for a party
-/// among three.
+/// How far parties may be behind one another: one that has waited in vain for a joint message, and for a
+/// party among three.
 pub(super) const BEHIND: Patience = Patience { limits: 3, bytes: STEP * STEPS };
 
 /// A party's part in joint messages.

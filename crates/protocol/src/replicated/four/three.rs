@@ -241,7 +241,8 @@ impl Three {
     }
 
     /// Tells the party left out its components of verified values, if it is there. It gives what it was told,
-    /// component by component; others give nothing. `components` has what this party has, by place, `len` bytes each. One round.
+    /// component by component; others give nothing. `components` has what this party has, by place, `len`
+    /// bytes each. One round.
     pub(super) fn tell(
         &self,
         components: Option<Components<Vec<&[u8]>>>,

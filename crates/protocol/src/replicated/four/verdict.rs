@@ -12,9 +12,9 @@
 //! protocol; and so is a party that broadcasts nothing. If only one party complains, one of the two is at
 //! fault.
 //!
-//! A party tells the others in its next messages which peers it has lost, and nobody waits for these any more.
-//! Who claims to have heard that from a party that claims to have lost nobody contradicts it: one of the two is
-//! at fault.
+//! A party tells the others in its next messages which peers it has lost, and nobody waits for these any
+//! more. Who claims to have heard that from a party that claims to have lost nobody contradicts it: one of
+//! the two is at fault.
 //!
 //! **Digests differ**: the parties broadcast those of each round, for the lines that differ. A party whose
 //! digests of the rounds do not make up the digest that it broadcast before is at fault. In the first round
