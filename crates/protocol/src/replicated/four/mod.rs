@@ -40,7 +40,7 @@
 //! not in the paper: `three.rs` and `verdict.rs`.
 //!
 //! **Cost** of a lookup of the S-box of AES: 27 bits sent by each party in four rounds, half as much again as
-//! among three. At the end of an evaluation a broadcast of 385 bytes a party, in three rounds.
+//! among three. At the end of an evaluation a broadcast of 389 bytes a party, in three rounds.
 
 mod client;
 mod config;
