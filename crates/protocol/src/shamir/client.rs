@@ -130,7 +130,7 @@ impl Shared {
 }
 
 /// At a client: the value from the nodes' messages.
-pub(super) fn combine_shares<S: AdversaryModel>(
+pub(crate) fn combine_shares<S: AdversaryModel>(
     structure: Structure,
     serving: PartySet,
     messages: &[&[u8]],
@@ -140,7 +140,7 @@ pub(super) fn combine_shares<S: AdversaryModel>(
 }
 
 /// [`combine_shares`] for elements.
-pub(super) fn combine_elements<S: AdversaryModel>(
+pub(crate) fn combine_elements<S: AdversaryModel>(
     structure: Structure,
     serving: PartySet,
     messages: &[&[u8]],

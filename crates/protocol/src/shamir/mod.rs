@@ -48,8 +48,9 @@ use polyclave_kernels::affine::{Map, Term, combine};
 use zeroize::Zeroizing;
 
 pub use active::{Active, Preprocessing, ShamirActiveConfig};
-pub(crate) use active::{Broadcast, Symbol, combine_corrected, decode};
+pub(crate) use active::{Broadcast, Symbol, decode};
 pub use client::Mask;
+pub(crate) use client::{combine_elements, combine_shares};
 pub use descriptor::{ACTIVE, PASSIVE};
 pub use inversion::Inversion;
 pub use passive::Passive;

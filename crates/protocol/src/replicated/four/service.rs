@@ -16,7 +16,7 @@ use crate::interface::service::{
 };
 use crate::interface::session::Stream;
 use crate::replicated::lookup::bytes_per_lane;
-use crate::shamir::{Symbol, combine_corrected};
+use crate::shamir;
 use crate::{Party, PartySet, Result};
 
 impl ServiceConfig for ReplicatedFourConfig {
@@ -52,12 +52,11 @@ impl ServiceConfig for ReplicatedFourConfig {
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
-        combine_corrected(Symbol::Byte, structure(), serving, messages)
+        shamir::combine_shares::<shamir::Active>(structure(), serving, messages)
     }
 
     fn combine_elements(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Vec<Element>> {
-        let values = combine_corrected(Symbol::Element, structure(), serving, messages)?;
-        Ok(values.as_chunks().0.to_vec())
+        shamir::combine_elements::<shamir::Active>(structure(), serving, messages)
     }
 }
 

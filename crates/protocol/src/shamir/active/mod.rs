@@ -79,7 +79,6 @@ pub(crate) use code::{Symbol, decode};
 pub use config::ShamirActiveConfig;
 use dealt_triples::DealtTriples;
 pub use preprocessing::Preprocessing;
-pub(crate) use service::combine as combine_corrected;
 use triples::Triples;
 
 /// How many of a network's time limits a party waits for a peer, depending on the phase.

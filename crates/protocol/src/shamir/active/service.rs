@@ -80,7 +80,7 @@ fn triples(structure: Structure) -> Kind {
 
 /// At a client: the values of the nodes' shares, in order. A node that did not answer has no message here,
 /// and is not in `serving`.
-pub(crate) fn combine(
+pub(super) fn combine(
     symbol: Symbol,
     structure: Structure,
     serving: PartySet,
