@@ -43,6 +43,19 @@ pub struct Setup {
 
 pub(super) const KEY_BYTES: usize = 32;
 
+/// A key to which all parties contribute, by commitments that they compare.
+pub(super) fn common_key(name: &str, net: &mut dyn Net) -> Result<Box<Zeroizing<[u8; KEY_BYTES]>>> {
+    let mut mine = Zeroizing::new([0; KEY_BYTES]);
+    random_bytes(&mut *mine)?;
+    let mut parts = commit_and_open(name.as_bytes(), &*mine, net)?;
+    let mut hasher = blake3::Hasher::new_derive_key(&format!("polyclave 2026 {name}"));
+    for part in &mut parts {
+        hasher.update(part);
+        part.zeroize();
+    }
+    Ok(Box::new(Zeroizing::new(*hasher.finalize().as_bytes())))
+}
+
 /// Three parties. One may be corrupt.
 pub(super) fn structure() -> Structure {
     Structure::new(PARTIES, 1).expect("one of three is a minority")
@@ -107,15 +120,7 @@ impl<A: AdversaryModel + Named + Sync> ProtocolConfig for ReplicatedConfig<A> {
     /// key all contribute, by commitments that they compare.
     fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         let keys = shamir::Setup::agree(structure(), net)?;
-        let mut mine = Zeroizing::new([0; KEY_BYTES]);
-        random_bytes(&mut *mine)?;
-        let mut parts = commit_and_open(b"common key of replicated sharing", &*mine, net)?;
-        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 common key of replicated sharing");
-        for part in &mut parts {
-            hasher.update(part);
-            part.zeroize();
-        }
-        let common = Box::new(Zeroizing::new(*hasher.finalize().as_bytes()));
+        let common = common_key("common key of replicated sharing", net)?;
         Ok(Setup { keys, common, retirement: Retirement::default() })
     }
 

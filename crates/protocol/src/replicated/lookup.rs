@@ -13,6 +13,7 @@ use super::registers::{self, Registers};
 use super::tower::{self, Tower};
 use crate::Result;
 use crate::interface::net::Net;
+use crate::interface::tally::Cost;
 use crate::pool::{Pool, Shares};
 
 /// How the parties multiply: what differs between sharing among three and among four.
@@ -131,6 +132,24 @@ pub(super) fn bytes_per_lane<const C: usize>(compiled: &Compiled, programs: &Pro
     let of = |lookup: &Lookup| Method::of(&compiled.tables()[lookup.table], programs).bytes_per_lane::<C>();
     let of_layers = compiled.layers().iter().map(|layer| layer.lookups.iter().map(of).sum());
     registers::bytes_per_lane::<C>(compiled) + of_layers.max().unwrap_or(0)
+}
+
+/// What an evaluation costs. Nothing is made ahead.
+pub(super) fn cost(compiled: &Compiled, programs: &Programs) -> Cost {
+    let methods: Vec<Method> = compiled.tables().iter().map(|table| Method::of(table, programs)).collect();
+    let rounds = |lookups: &[Lookup]| {
+        lookups.iter().map(|lookup| methods[lookup.table].rounds()).max().unwrap_or(0) as f64
+    };
+    let products = |uniform: bool| {
+        let lookups = compiled.lookups().filter(|lookup| lookup.is_uniform() == uniform);
+        lookups.map(|lookup| methods[lookup.table].products()).sum::<usize>() as f64
+    };
+    Cost {
+        rounds: compiled.layers().iter().map(|layer| rounds(&layer.lookups)).sum(),
+        operations_per_lane: products(false),
+        operations_uniform: products(true),
+        ..Cost::default()
+    }
 }
 
 /// The lookups of one layer.

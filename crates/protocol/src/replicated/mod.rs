@@ -75,7 +75,6 @@ use crate::interface::protocol::{Input, Owner, Session};
 use crate::interface::tally::Cost;
 use crate::{Error, Result};
 use gates::Programs;
-use lookup::Method;
 use multiply::Neighbours;
 use ring::{Ring, add};
 use security::AdversaryModel;
@@ -165,21 +164,7 @@ impl<A: AdversaryModel> Session for Replicated<A> {
     type Released = A::Released;
 
     fn cost(&self, compiled: &Compiled) -> Cost {
-        let methods: Vec<Method> =
-            compiled.tables().iter().map(|table| Method::of(table, &self.programs)).collect();
-        let rounds = |lookups: &[Lookup]| {
-            lookups.iter().map(|lookup| methods[lookup.table].rounds()).max().unwrap_or(0) as f64
-        };
-        let products = |uniform: bool| {
-            let lookups = compiled.lookups().filter(|lookup| lookup.is_uniform() == uniform);
-            lookups.map(|lookup| methods[lookup.table].products()).sum::<usize>() as f64
-        };
-        Cost {
-            rounds: compiled.layers().iter().map(|layer| rounds(&layer.lookups)).sum(),
-            operations_per_lane: products(false),
-            operations_uniform: products(true),
-            ..Cost::default()
-        }
+        lookup::cost(compiled, &self.programs)
     }
 
     fn lanes_at_once(&self, _: &Compiled) -> usize {

@@ -98,12 +98,12 @@ fn the_tower_inverts_every_byte() {
     }
 }
 
-/// What each party sends from the first layer to the last.
-fn sent(name: &str, lanes: usize) -> Vec<Traffic> {
+/// What each party sends from the first layer to the end of an evaluation.
+pub fn sent(config: &(impl ProtocolConfig + Sync), name: &str, lanes: usize) -> Vec<Traffic> {
     let cipher = catalog::find(name).expect("the catalog has it");
     let party = |net: &mut Metered<_>| -> Result<Traffic> {
-        let mut session = hello(&config().handshake(HandshakeParameters::new(3)), net)?;
-        let mut protocol = config().join(&config().setup(net)?, session.stream(), net.members())?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let compiled = compile(&cipher.encrypt, &protocol);
         let inputs: Vec<Cells> = compiled
             .inputs()
@@ -117,7 +117,7 @@ fn sent(name: &str, lanes: usize) -> Vec<Traffic> {
         evaluate(&mut protocol, &compiled, lanes, &inputs, batch, net)?;
         Ok(net.meter().snapshot() - before)
     };
-    let (party, ends) = (&party, mesh(3).into_iter().map(Metered::new));
+    let (party, ends) = (&party, mesh(config.parties()).into_iter().map(Metered::new));
     std::thread::scope(|scope| {
         let threads: Vec<_> = ends
             .map(|mut net| scope.spawn(move || party(&mut net).expect("honest parties finish")))
@@ -128,7 +128,7 @@ fn sent(name: &str, lanes: usize) -> Vec<Traffic> {
 
 #[test]
 fn a_block_of_aes_sends_360_bytes_to_one_neighbour_in_40_rounds() {
-    for traffic in sent("aes-128", 64) {
+    for traffic in sent(&config(), "aes-128", 64) {
         assert_eq!((traffic.payload_sent, traffic.messages_sent, traffic.exchanges), (360 * 64, 40, 40));
     }
 }
@@ -136,7 +136,7 @@ fn a_block_of_aes_sends_360_bytes_to_one_neighbour_in_40_rounds() {
 /// The S-boxes of DES with their gates: a bit an AND, the eight tables of a round side by side.
 #[test]
 fn a_block_of_des_sends_a_bit_an_and() {
-    for traffic in sent("des", 64) {
+    for traffic in sent(&config(), "des", 64) {
         let gates = boolean::cipher("des").expect("it has a Boolean circuit").encrypt.lookups();
         assert_eq!(traffic.payload_sent, gates as u64 * 64 / 8);
         assert!(traffic.exchanges <= 16 * 4, "{} rounds", traffic.exchanges);

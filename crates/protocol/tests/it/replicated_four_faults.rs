@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::mesh::mesh_with_timeout;
@@ -376,6 +377,61 @@ fn with_one_gone_and_another_that_cheats_nothing_is_wrong() {
                     assert!(outputs[1].is_none() || outputs[1].as_ref() == Some(&first), "{party}");
                     assert_eq!(element, square_of_sevens(), "{party}");
                 }
+            }
+        }
+    }
+}
+
+/// What a party sends in each of its rounds.
+struct Watched<N> {
+    net: N,
+    sent: Arc<Mutex<Vec<Vec<Vec<u8>>>>>,
+}
+
+impl<N: Net> Net for Watched<N> {
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, send, recv, exchange, lost, fork, fork_among);
+
+    fn gather(
+        &mut self,
+        out: &[&[u8]],
+        into: &mut [&mut [u8]],
+        patience: Patience,
+        enough: &mut dyn FnMut(PartySet, &[&mut [u8]]) -> bool,
+    ) -> Result<Gathered> {
+        self.sent.lock().push(out.iter().map(|message| message.to_vec()).collect());
+        self.net.gather(out, into, patience, enough)
+    }
+}
+
+/// Otherwise it would tell the party that cheats a product of the error with a component that this one lacks.
+#[test]
+fn a_party_that_was_told_something_wrong_sends_zeros_until_the_verdict() {
+    let circuit = Arc::new(cells(table_of("aes-128")));
+    // Two layers of four products.
+    const ROUNDS: usize = 8;
+    for cheater in Party::all(4) {
+        for victim in cheater.peers(4) {
+            for round in 0..ROUNDS - 1 {
+                let sent = Arc::new(Mutex::new(Vec::new()));
+                let (circuit, seen) = (circuit.clone(), sent.clone());
+                run_over(mesh_with_timeout(4, LATE), move |net| {
+                    let protocol = joined(net)?;
+                    let me = net.me();
+                    let sent = if me == victim { seen.clone() } else { Arc::default() };
+                    let habit = (me == cheater).then_some(Habit::Lies(only(victim)));
+                    let net = Habitual { net: net.fork()?, habit, left: round };
+                    session(&circuit, protocol, &mut Watched { net, sent })
+                });
+                let is_silent = |messages: &Vec<Vec<u8>>| messages.iter().flatten().all(|byte| *byte == 0);
+                let sent = sent.lock();
+                assert!(
+                    !sent[..=round].iter().any(is_silent),
+                    "{victim} had no reason to stop before {round}"
+                );
+                assert!(
+                    sent[round + 1..ROUNDS].iter().all(is_silent),
+                    "{cheater} lied in round {round} to {victim}"
+                );
             }
         }
     }

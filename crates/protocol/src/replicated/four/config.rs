@@ -1,16 +1,13 @@
 //! The protocol, its entry in the catalog, and its setup.
 
-use zeroize::{Zeroize, Zeroizing};
-
 use super::super::Setup;
-use super::super::config::KEY_BYTES;
+use super::super::config::common_key;
 use super::{PARTIES, ReplicatedFour, structure};
-use crate::commitment::commit_and_open;
 use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::interface::descriptor::{Descriptor, Serving, Threshold};
 use crate::interface::net::Net;
 use crate::interface::protocol::{Adversary, ProtocolConfig};
-use crate::interface::session::{HandshakeParameters, Stream, random_bytes};
+use crate::interface::session::{HandshakeParameters, Stream};
 use crate::interface::stock::Levels;
 use crate::retirement::Retirement;
 use crate::{Error, PartySet, Result, shamir};
@@ -74,16 +71,7 @@ impl ProtocolConfig for ReplicatedFourConfig {
     /// compare.
     fn setup(&self, net: &mut dyn Net) -> Result<Setup> {
         let keys = shamir::Setup::agree_and_compare(structure(), net)?;
-        let mut mine = Zeroizing::new([0; KEY_BYTES]);
-        random_bytes(&mut *mine)?;
-        let mut parts = commit_and_open(b"common key of replicated sharing among four", &*mine, net)?;
-        let mut hasher =
-            blake3::Hasher::new_derive_key("polyclave 2026 common key of replicated sharing among four");
-        for part in &mut parts {
-            hasher.update(part);
-            part.zeroize();
-        }
-        let common = Box::new(Zeroizing::new(*hasher.finalize().as_bytes()));
+        let common = common_key("common key of replicated sharing among four", net)?;
         Ok(Setup { keys, common, retirement: Retirement::default() })
     }
 

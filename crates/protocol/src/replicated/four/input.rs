@@ -2,9 +2,9 @@
 //!
 //! **A party's input** x: of a random r the owner P_o knows three components, under the three keys that it
 //! has. Component o of r is zero. Each other party lacks one of the three. The owner broadcasts x + r, which
-//! is uniform to each other party, and becomes component o, that the owner lacks and need not have: it is a
-//! public value, added where public values go. So all parties have the same sharing, whatever the owner
-//! sent. An owner that broadcasts nothing gives no input, and all parties know it.
+//! is uniform to each other party. It is public then, and is added to r as other public values are. So all
+//! parties have the same sharing, whatever the owner sent. An owner that broadcasts nothing gives no input,
+//! and all parties know it.
 //!
 //! If only three parties are there, a broadcast among them bears no cheater. What it could make of it, two
 //! different inputs, is found when the three compare their shares before the first product
@@ -66,10 +66,13 @@ impl ReplicatedFour {
     ) -> Result<Shared<COMPONENTS>> {
         let mut shared = zero(port, lanes);
         let len = shared.count * lanes;
+        if len == 0 {
+            return Ok(shared);
+        }
         let keep = 0xff >> (8 - port.bits);
         let mut masked = cells.map(|cells| Zeroizing::new(cells.rows().to_vec()));
         let drawn = self.joint.keys.random(len);
-        for (at, (row, drawn)) in shared.rows.chunks_mut(len.max(1)).zip(&drawn).enumerate() {
+        for (at, (row, drawn)) in shared.rows.chunks_mut(len).zip(&drawn).enumerate() {
             if place(self.me(), owner) == Some(at) {
                 continue;
             }
@@ -85,8 +88,7 @@ impl ReplicatedFour {
         let mut heard = broadcast.run(&mine, net)?;
         self.joint.tally.of(self.joint.phase).rounds += heard.rounds;
         self.joint.lost = self.joint.lost.and(heard.lost);
-        let said = heard.messages[owner.index()].take().filter(|_| len > 0 || cells.is_some());
-        let Some(mut public) = said.or((len == 0).then(Vec::new)) else {
+        let Some(mut public) = heard.messages[owner.index()].take() else {
             let there: PartySet = self.serving.without([owner].into_iter().collect());
             return Err(Error::Missing {
                 there,

@@ -23,24 +23,26 @@
 //!
 //! * *What a party is told* in a product is masked by the key that it lacks, once. So its view until an
 //!   opening is simulated by uniform bytes, whatever errors a cheater adds.
-//! * *Errors*: a cheater can make a party that is told something compute with a wrong component. Before
-//!   anything is opened or leaves the evaluation, all joint messages of it are judged ([`verdict`]), by
-//!   digests that are broadcast. The verdict depends on what was sent, and every party knows what it should
-//!   have sent: it tells nothing of a secret (no selective failure).
+//! * *Errors*: a party compares what it is told with a digest of the second party before it computes anything
+//!   from it ([`transcript`]). So what a party that follows the protocol sends is right, or zero after it has
+//!   found something wrong. Before anything is opened or leaves the evaluation, all parties agree whether all
+//!   messages were right ([`verdict`]). That depends on what a cheater sent and on what it knows that it
+//!   should have sent: it tells nothing of a secret (no selective failure).
 //! * *After a wrong verdict* the evaluation is repeated from its inputs without a party that may be at fault,
 //!   under other keys. Nothing that was computed before is used again or has left the parties.
 //! * *If a party is gone* from the beginning, three serve, as `replicated-active`: then a second party that
 //!   cheats can end the evaluation, and still not make it wrong.
 //!
 //! # Differences from the paper
-//! The paper's parties compare the hashes of a whole computation, and its robust form goes on without the two
-//! parties of a dispute, as two or three semi-honest parties. Here all four broadcast their hashes, so that
-//! they agree on the first message that differs; one party of the dispute is left out, and the other can
-//! only expose itself (`three.rs`). The roles in a message change by halves ([`products`]). Argued here and
-//! not in the paper: `three.rs` and `verdict.rs`.
+//! The paper's parties may compare hashes of many messages later; here each message is compared in its round,
+//! and `transcript.rs` says what would be told otherwise. The paper's robust form goes on without the two
+//! parties of a dispute. Here one of them is left out, and the other can only expose itself (`three.rs`). The
+//! roles in a message change by halves ([`products`]). Argued here and not in the paper: `three.rs` and
+//! `verdict.rs`.
 //!
 //! **Cost** of a lookup of the S-box of AES: 27 bits sent by each party in four rounds, half as much again as
-//! among three. At the end of an evaluation a broadcast of 389 bytes a party, in three rounds.
+//! among three. Each message has 33 bytes
+//! more. At the end of an evaluation there is a broadcast of 10 bytes a party, in three rounds.
 
 mod client;
 mod config;
@@ -63,7 +65,7 @@ use zeroize::Zeroizing;
 pub use config::{FOUR, ReplicatedFourConfig};
 
 use super::gates::Programs;
-use super::lookup::{self, Method, Multiplier};
+use super::lookup::{self, Multiplier};
 use super::registers::Registers;
 use super::{Batch, Setup, Shared};
 use crate::interface::net::Net;
@@ -155,10 +157,6 @@ impl ReplicatedFour {
     ) -> Result<Option<Zeroizing<Vec<u8>>>> {
         self.joint.open(symbol, components, to, (self.serving, &mut self.outvoted), net)
     }
-
-    fn method(&self, compiled: &Compiled, lookup: &Lookup) -> Method {
-        Method::of(&compiled.tables()[lookup.table], &self.programs)
-    }
 }
 
 impl Session for ReplicatedFour {
@@ -168,19 +166,7 @@ impl Session for ReplicatedFour {
     type Released = Checked<Cells>;
 
     fn cost(&self, compiled: &Compiled) -> Cost {
-        let rounds = |lookups: &[Lookup]| {
-            lookups.iter().map(|lookup| self.method(compiled, lookup).rounds()).max().unwrap_or(0) as f64
-        };
-        let products = |uniform: bool| {
-            let lookups = compiled.lookups().filter(|lookup| lookup.is_uniform() == uniform);
-            lookups.map(|lookup| self.method(compiled, lookup).products()).sum::<usize>() as f64
-        };
-        Cost {
-            rounds: compiled.layers().iter().map(|layer| rounds(&layer.lookups)).sum(),
-            operations_per_lane: products(false),
-            operations_uniform: products(true),
-            ..Cost::default()
-        }
+        lookup::cost(compiled, &self.programs)
     }
 
     fn lanes_at_once(&self, _: &Compiled) -> usize {

@@ -5,7 +5,8 @@
 //! with x_a y_a added for one pair of each a. The two parties c and d other than P_a and P_b have both
 //! components, so both know s. Component b gets r, which comes from K_b. Component a gets s + r, which P_c
 //! and P_d know, and P_b has to be told (P_a lacks component a). P_b lacks K_b, so s + r is uniform to it.
-//! One of P_c and P_d **tells** it, and the other vouches by a digest ([`super::transcript`]).
+//! One of P_c and P_d **tells** it, and the other vouches for it by a digest, in the same round
+//! ([`super::transcript`]).
 //!
 //! The roles of a and b change in the middle of the message, so that all parties send as much: half a product
 //! to each other party, 1.5 products in all.
@@ -18,7 +19,7 @@ use polyclave_kernels::planes::{Terms, add_products};
 use super::super::lookup::{Multiplier, Round};
 use super::super::ring::add;
 use super::keys::{Components, Keys, held, place};
-use super::transcript::{Line, Transcript};
+use super::transcript::{DIGEST_BYTES, Digest, Line, Transcript};
 use super::{COMPONENTS, PARTIES};
 use crate::interface::elements::{ELEMENT_BYTES, Elements};
 use crate::interface::net::{MIN_BYTES_PER_SECOND, Net, Patience};
@@ -31,8 +32,8 @@ use crate::{Party, PartySet, Result};
 /// wait for the first. They have to wait longer than it does. The patience grows up to [`STEPS`] steps and
 /// begins again: if a party falls silent just then, two that follow the protocol may lose each other, and the
 /// request ends with an error. Its client asks three of the four then.
-fn patience(round: usize) -> Patience {
-    Patience { limits: 1, bytes: STEP * (round as u64 % STEPS) }
+fn patience(round: u32) -> Patience {
+    Patience { limits: 1, bytes: STEP * (u64::from(round) % STEPS) }
 }
 
 /// A quarter of a second.
@@ -43,6 +44,10 @@ const STEPS: u64 = 64;
 /// How far parties may be behind one another: one that has waited in vain for a joint message, and for a
 /// party among three.
 pub(super) const BEHIND: Patience = Patience { limits: 3, bytes: STEP * STEPS };
+
+/// Behind each message: the digest of another one, for which the sender vouches, and a set of peers that it
+/// has lost.
+const TAIL_BYTES: usize = DIGEST_BYTES + 1;
 
 /// A party's part in joint messages.
 pub(super) struct Joint {
@@ -81,6 +86,25 @@ impl Joint {
         mut cross: impl FnMut(Terms, [usize; 2], &mut [u8]),
         net: &mut dyn Net,
     ) -> Result<Components<Shares>> {
+        let mut out: [Vec<u8>; PARTIES] = Default::default();
+        let mut components: Components<Shares> = std::array::from_fn(|_| self.keys.zeros(len));
+        if !self.transcript.has_stopped() {
+            self.contribute(len, &mut cross, &mut components, &mut out);
+        }
+        let heard = self.exchange(len, out, net)?;
+        self.take_told(len, &heard, &mut components);
+        self.transcript.next_round();
+        Ok(components)
+    }
+
+    /// What this party computes of a round: components, and messages to those that lack them.
+    fn contribute(
+        &mut self,
+        len: usize,
+        cross: &mut impl FnMut(Terms, [usize; 2], &mut [u8]),
+        components: &mut Components<Shares>,
+        out: &mut [Vec<u8>; PARTIES],
+    ) {
         let me = self.keys.me;
         let held = held(me);
         // By the place of the component that is not in the pair.
@@ -92,71 +116,90 @@ impl Joint {
             cross(terms, pair.map(|component| place(me, component).expect("it is held")), &mut sum);
             sum
         });
-        let mut components: Components<Shares> = std::array::from_fn(|_| self.keys.zeros(len));
-        let mut out: Vec<Vec<u8>> = vec![Vec::new(); PARTIES];
-        // Behind what is told: which peers this party has lost.
-        let mut due = [1; PARTIES];
-        due[me.index()] = 0;
-        for (number, line) in Line::all().enumerate() {
+        let mut digests: [Digest; PARTIES] = Default::default();
+        for (number, line) in Line::all().enumerate().filter(|(_, line)| line.told != me) {
             let part = part_of(&line, len);
-            if line.told == me {
-                due[line.teller.index()] += part.len();
-                continue;
-            }
             let told_key = place(me, line.told).expect("another party's component is held");
             let mask = self.keys.product_mask(told_key, part.len());
             add(&mut components[told_key][part.clone()], &mask);
             let Some(kept) = place(me, line.kept) else { continue };
             let mut message = mask;
             add(&mut message, &sums[COMPONENTS - kept - told_key][part.clone()]);
-            add(&mut components[kept][part.clone()], &message);
-            self.transcript.note(number, &line, &message);
-            if line.teller == me {
-                out[line.told.index()].extend_from_slice(&message);
+            add(&mut components[kept][part], &message);
+            let digest = self.transcript.vouch(number, &line, &message);
+            match line.teller == me {
+                true => out[line.told.index()].extend_from_slice(&message),
+                false => digests[line.told.index()] = digest,
             }
         }
-        let flags = self.lost.bits() as u8;
-        Party::all(PARTIES)
-            .zip(&mut out)
-            .filter(|(p, _)| *p != me)
-            .for_each(|(_, message)| message.push(flags));
-        let mut heard: Vec<Vec<u8>> = due.iter().map(|len| vec![0; *len]).collect();
-        let arrived = self.exchange(&out, &mut heard, net)?;
-        for (number, line) in Line::all().enumerate().filter(|(_, line)| line.told == me) {
-            let Some((flags, message)) =
-                heard[line.teller.index()].split_last().filter(|_| arrived.contains(line.teller))
-            else {
-                self.transcript.note_missing(number);
-                continue;
-            };
-            let said = &mut self.heard[line.teller.index()];
-            *said = said.and(PartySet::from_bits((*flags).into()));
-            self.transcript.note(number, &line, message);
-            let kept = place(me, line.kept).expect("another party's component is held");
-            add(&mut components[kept][part_of(&line, len)], message);
-        }
-        self.transcript.next_round();
-        Ok(components)
+        out.iter_mut().zip(digests).for_each(|(message, digest)| message.extend_from_slice(&digest));
     }
 
-    /// Sends messages and waits for those of all others, but not of those that are said to be lost: what they
-    /// send comes late, and is thrown away. A peer that is lost is noted. One round.
-    fn exchange(&mut self, out: &[Vec<u8>], heard: &mut [Vec<u8>], net: &mut dyn Net) -> Result<PartySet> {
+    /// Adds what this party was told to its components. If anything does not fit, or did not come, it stops.
+    fn take_told(&mut self, len: usize, heard: &[Option<Vec<u8>>], components: &mut Components<Shares>) {
+        let me = self.keys.me;
+        for (said, message) in self.heard.iter_mut().zip(heard) {
+            let flags = message.as_ref().and_then(|message| message.last()).copied().unwrap_or_default();
+            *said = said.and(PartySet::from_bits(flags.into()));
+        }
+        for (number, line) in Line::all().enumerate().filter(|(_, line)| line.told == me) {
+            let part = part_of(&line, len);
+            let message = heard[line.teller.index()].as_ref().and_then(|message| message.get(..part.len()));
+            let vouched = heard[line.second.index()].as_ref().and_then(|message| {
+                let (_, tail) = message.split_at_checked(message.len().checked_sub(TAIL_BYTES)?)?;
+                tail.first_chunk()
+            });
+            let (Some(message), Some(vouched)) = (message, vouched) else {
+                self.transcript.stop();
+                continue;
+            };
+            self.transcript.compare(number, &line, message, vouched);
+            let kept = place(me, line.kept).expect("another party's component is held");
+            add(&mut components[kept][part], message);
+        }
+    }
+
+    /// Sends messages, each with a digest and with the peers that were lost behind it, and waits for those of
+    /// all others: but not of those that are said to be lost, whose messages come late and are thrown away. A
+    /// peer that is lost is noted. A party that has stopped has no messages, and sends zeros. One round.
+    fn exchange(
+        &mut self,
+        len: usize,
+        mut out: [Vec<u8>; PARTIES],
+        net: &mut dyn Net,
+    ) -> Result<Vec<Option<Vec<u8>>>> {
         self.tally.of(self.phase).rounds += 1;
-        let reachable = |p: Party| !self.lost.contains(p);
-        let out: Vec<&[u8]> =
-            Party::all(PARTIES).zip(out).map(|(p, m)| if reachable(p) { &m[..] } else { &[] }).collect();
-        let mut into: Vec<&mut [u8]> = Party::all(PARTIES)
-            .zip(heard)
-            .map(|(p, buffer)| if reachable(p) { &mut buffer[..] } else { &mut [][..] })
-            .collect();
+        let me = self.keys.me;
+        let mut heard: [Vec<u8>; PARTIES] = Default::default();
+        for line in Line::all() {
+            let bytes = part_of(&line, len).len() + TAIL_BYTES;
+            if line.teller == me {
+                let message = &mut out[line.told.index()];
+                message.resize(bytes, 0);
+                message[bytes - 1] = self.lost.bits() as u8;
+            }
+            if line.told == me {
+                heard[line.teller.index()].resize(bytes, 0);
+            }
+        }
+        out[me.index()].clear();
+        for lost in self.lost.iter() {
+            out[lost.index()].clear();
+            heard[lost.index()].clear();
+        }
         let given_up = self.heard.into_iter().fold(self.lost, PartySet::and);
-        let awaited = PartySet::all(PARTIES).without(given_up).without([self.keys.me].into_iter().collect());
-        let patience = patience(self.transcript.len());
-        let gathered =
-            net.gather(&out, &mut into, patience, &mut |arrived, _| awaited.without(arrived).is_empty())?;
+        let awaited = PartySet::all(PARTIES).without(given_up).without([me].into_iter().collect());
+        let patience = patience(self.transcript.rounds());
+        let mut into: Vec<&mut [u8]> = heard.iter_mut().map(Vec::as_mut_slice).collect();
+        let gathered = net.gather(
+            &out.each_ref().map(|message| &message[..]),
+            &mut into,
+            patience,
+            &mut |arrived, _| awaited.without(arrived).is_empty(),
+        )?;
         self.lost = self.lost.and(gathered.lost);
-        Ok(gathered.arrived)
+        let arrived = |(p, message)| gathered.arrived.contains(p).then_some(message);
+        Ok(Party::all(PARTIES).zip(heard).map(arrived).collect())
     }
 
     /// Products of elements of GF(2^128), which are not judged yet. One round.

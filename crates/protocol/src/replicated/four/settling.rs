@@ -5,8 +5,7 @@ use zeroize::Zeroizing;
 
 use super::keys::Components;
 use super::three::Three;
-use super::transcript::DIGEST_BYTES;
-use super::verdict::{CLAIM_BYTES, Verdict, claim, differing, judge, judge_rounds};
+use super::verdict::{CLAIM_BYTES, TESTIMONY_BYTES, Verdict, claim, judge, judge_fault, testimony_bytes};
 use super::{BEHIND, COMPONENTS, FourRegisters, PARTIES, ReplicatedFour, Shared};
 use crate::interface::net::Net;
 use crate::shamir::Broadcast;
@@ -85,24 +84,23 @@ impl ReplicatedFour {
 
     /// Whether all joint messages since the last verdict were right. If not, three go on from now on.
     pub(super) fn settle_joint(&mut self, net: &mut dyn Net) -> Result<bool> {
-        let rounds = self.joint.transcript.len();
+        let transcript = &self.joint.transcript;
+        let rounds = transcript.rounds();
         if rounds == 0 {
             return Ok(true);
         }
-        let mine = claim(&self.joint.transcript.totals(), self.joint.lost, &self.joint.heard);
+        let mine = claim(transcript.fault(), self.joint.lost, &self.joint.heard);
         let claims = self.broadcast(CLAIM_BYTES, &mine, net)?;
-        let mut verdict = judge(&claims);
-        if verdict == Verdict::Differ {
-            let lines = differing(&claims);
-            let mine = self.joint.transcript.rounds(&lines);
-            let said = self.broadcast(lines.len() * rounds * DIGEST_BYTES, &mine, net)?;
-            verdict = judge_rounds(&lines, rounds, &claims, &said);
+        let mut verdict = judge(rounds, &claims);
+        if let Verdict::Examine(fault) = verdict {
+            let mine = testimony_bytes(&self.joint.transcript.testimony(fault));
+            verdict = judge_fault(fault, &self.broadcast(TESTIMONY_BYTES, &mine, net)?);
         }
         self.joint.transcript.forget();
         self.joint.heard = Default::default();
         match verdict {
             Verdict::Right => return Ok(true),
-            Verdict::Lost | Verdict::Differ => return Err(TOO_MANY),
+            Verdict::Lost | Verdict::Examine(_) => return Err(TOO_MANY),
             // The party with the lowest number leads: rather the other one.
             Verdict::Disputed(one, other) => self.go_on_without(one.max(other), Some(one.min(other)), net)?,
             Verdict::Without(party) => self.go_on_without(party, None, net)?,

@@ -1,9 +1,19 @@
-//! What a party has told, would have told, or was told in joint messages: digests, round by round.
+//! Joint messages: who tells what to whom, the digests by which a second party vouches for them, and what a
+//! party remembers of them until the verdict.
 //!
-//! A digest is keyed with the key of the component that is told, which the three parties of the message have
-//! and the fourth lacks. The fourth party hears the digests, and knows the mask of the message. Without the
-//! key it could try values of the rest.
+//! **At once.** The party that is told compares a message with the digest of the second party in the same
+//! round, before it computes anything from it. If they do not fit, or one of them did not come, the party
+//! **stops**: it sends zeros until the verdict. Were digests compared later, a cheater could tell a party
+//! something wrong and then be told, by that party, a product of the error with a component that the cheater
+//! lacks; the digest of the second party, which knows the right product, would show it whether the two are
+//! equal, and let it try values of the difference.
+//!
+//! So every message that a party which follows the protocol sends is either right or zero. A digest tells its
+//! receiver nothing beside the message itself. It is keyed with the key of the component that is told, which
+//! the three parties of the message have and the fourth lacks: the fourth knows the mask, and hears the
+//! digests that are broadcast for a verdict.
 
+use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::super::Setup;
@@ -41,88 +51,115 @@ impl Line {
             })
         })
     }
-
-    /// Whether a party knows the messages.
-    pub(super) fn is_known_to(&self, party: Party) -> bool {
-        party != self.kept
-    }
-
-    /// The parties that know the messages.
-    pub(super) fn parties(&self) -> [Party; 3] {
-        [self.teller, self.second, self.told]
-    }
 }
 
-/// One party's digests since the last verdict.
+/// A message that did not fit its digest: in a round since the last verdict, on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Fault {
+    pub(super) round: u32,
+    pub(super) line: u8,
+}
+
+/// What a party says about a fault: digests of the message that it told or vouched for, or of the one that it
+/// was told and of the one that was vouched for.
+pub(super) type Testimony = [Digest; 2];
+
+/// What one party remembers since the last verdict.
 pub(super) struct Transcript {
     me: Party,
-    keys: Components<Zeroizing<[u8; 32]>>,
-    /// By line, a digest for each round.
-    rounds: Vec<Vec<Digest>>,
+    keys: Components<Zeroizing<[u8; DIGEST_BYTES]>>,
+    /// By line that this party tells or vouches for, a digest for each round.
+    digests: Vec<Vec<Digest>>,
+    round: u32,
     /// Rounds since the session began: so that no message stands for another.
     number: u64,
+    /// Whether this party computes no more, because something was wrong or did not come.
+    has_stopped: bool,
+    fault: Option<(Fault, Testimony)>,
 }
 
 impl Transcript {
     pub(super) fn new(setup: &Setup, stream: &Stream) -> Transcript {
         let keys = keys(setup, stream, Purpose::Transcript);
-        Transcript { me: setup.keys.me(), keys, rounds: vec![Vec::new(); LINES], number: 0 }
+        let digests = vec![Vec::new(); LINES];
+        Transcript {
+            me: setup.keys.me(),
+            keys,
+            digests,
+            round: 0,
+            number: 0,
+            has_stopped: false,
+            fault: None,
+        }
     }
 
-    /// Notes a message of this round.
-    pub(super) fn note(&mut self, number: usize, line: &Line, message: &[u8]) {
-        let key = &self.keys[place(self.me, line.kept).expect("only known lines are noted")];
+    /// The digest of a message of this round that this party tells or vouches for.
+    pub(super) fn vouch(&mut self, number: usize, line: &Line, message: &[u8]) -> Digest {
+        let digest = self.digest(number, line, message);
+        self.digests[number].push(digest);
+        digest
+    }
+
+    /// Compares what this party was told in this round with what the second party vouches for. If they differ
+    /// it stops.
+    pub(super) fn compare(&mut self, number: usize, line: &Line, message: &[u8], vouched: &Digest) {
+        let told = self.digest(number, line, message);
+        if !ct_eq(&told, vouched) {
+            self.stop();
+            let fault = Fault { round: self.round, line: number as u8 };
+            self.fault.get_or_insert((fault, [told, *vouched]));
+        }
+    }
+
+    /// From now on this party computes nothing from what it has.
+    pub(super) fn stop(&mut self) {
+        self.has_stopped = true;
+    }
+
+    pub(super) fn has_stopped(&self) -> bool {
+        self.has_stopped
+    }
+
+    fn digest(&self, number: usize, line: &Line, message: &[u8]) -> Digest {
+        let key = &self.keys[place(self.me, line.kept).expect("the fourth party takes no part in a line")];
         let mut hasher = blake3::Hasher::new_keyed(key);
         hasher.update(&self.number.to_le_bytes()).update(&[number as u8]);
         hasher.update(&(message.len() as u64).to_le_bytes()).update(message);
-        self.rounds[number].push(*hasher.finalize().as_bytes());
-    }
-
-    /// Notes that a message of this round did not come.
-    pub(super) fn note_missing(&mut self, number: usize) {
-        self.rounds[number].push([0; DIGEST_BYTES]);
+        *hasher.finalize().as_bytes()
     }
 
     /// Ends a round.
     pub(super) fn next_round(&mut self) {
+        self.round += 1;
         self.number += 1;
     }
 
     /// Number of rounds since the last verdict.
-    pub(super) fn len(&self) -> usize {
-        self.rounds.iter().map(Vec::len).max().unwrap_or(0)
+    pub(super) fn rounds(&self) -> u32 {
+        self.round
     }
 
-    /// One digest for each line of all its rounds. Those of lines that this party does not know are zero.
-    pub(super) fn totals(&self) -> Vec<Digest> {
-        let total = |(line, rounds): (Line, &Vec<Digest>)| match line.is_known_to(self.me) {
-            true => total(rounds.as_flattened()),
-            false => [0; DIGEST_BYTES],
-        };
-        Line::all().zip(&self.rounds).map(total).collect()
+    /// The first message that did not fit.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.fault.map(|(fault, _)| fault)
     }
 
-    /// The digests of these lines, line by line and round by round. Zeros for lines that this party does not
-    /// know.
-    pub(super) fn rounds(&self, lines: &[usize]) -> Vec<u8> {
-        let (len, mut all) = (self.len(), Vec::new());
-        for line in lines {
-            let mut rounds = self.rounds[*line].clone();
-            rounds.resize(len, [0; DIGEST_BYTES]);
-            all.extend_from_slice(rounds.as_flattened());
+    /// What this party says about a fault.
+    pub(super) fn testimony(&self, about: Fault) -> Testimony {
+        match self.fault {
+            Some((fault, testimony)) if fault == about => testimony,
+            _ => {
+                let digest = self.digests[usize::from(about.line)].get(about.round as usize);
+                [digest.copied().unwrap_or_default(), Digest::default()]
+            }
         }
-        all
     }
 
     /// Forgets the rounds, after a verdict.
     pub(super) fn forget(&mut self) {
-        self.rounds.iter_mut().for_each(Vec::clear);
+        self.digests.iter_mut().for_each(Vec::clear);
+        (self.round, self.has_stopped, self.fault) = (0, false, None);
     }
-}
-
-/// The digest of the digests of all rounds.
-pub(super) fn total(rounds: &[u8]) -> Digest {
-    blake3::derive_key("polyclave 2026 joint messages of all rounds", rounds)
 }
 
 #[cfg(test)]

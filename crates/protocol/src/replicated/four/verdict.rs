@@ -2,10 +2,10 @@
 //! others go on. It is a function of what all parties have broadcast, so it is the same at all parties that
 //! follow the protocol.
 //!
-//! **Claims.** Each party broadcasts one digest for each line that it knows, over all rounds, and the peers
-//! from which a message did not come. If the three digests of every line are equal and nothing is missing,
-//! all messages were right: of the teller and the second at least one follows the protocol, and if the party
-//! told does, too, it has compared what came with what the honest one of the two computed.
+//! **Claims.** Each party broadcasts the first message that did not fit its digest, and the peers from which
+//! a message did not come. If nobody claims anything, all messages were right: each party that follows the
+//! protocol has compared each one that it was told, and of the teller and the second at least one follows the
+//! protocol, too.
 //!
 //! **A message is missing**, in a synchronous network: two parties that follow the protocol do not lose each
 //! other. So if two parties miss messages of a third, the third is at fault, since one of the two follows the
@@ -13,23 +13,31 @@
 //! fault.
 //!
 //! A party tells the others in its next messages which peers it has lost, and nobody waits for these any
-//! more. Who claims to have heard that from a party that claims to have lost nobody contradicts it: one of
-//! the two is at fault.
+//! more. If a party claims to have heard that from one that claims to have lost nobody, one of these two is
+//! at fault.
 //!
-//! **Digests differ**: the parties broadcast those of each round, for the lines that differ. A party whose
-//! digests of the rounds do not make up the digest that it broadcast before is at fault. In the first round
-//! with a difference all parties that follow the protocol have computed from the same values, because all
-//! messages before were right. So if teller and second differ, one of these two is at fault. If they agree,
-//! the party told claims to have received something else: it or the teller is at fault.
+//! **A message did not fit**: of several claims the one about the earliest round counts. Until then all
+//! parties that follow the protocol have computed the right messages ([`super::transcript`]). The parties of
+//! that message broadcast its digest: the teller and the second, which have computed it, and the party told,
+//! which adds what the second told it. If teller and second differ, one of these two is at fault. If they
+//! agree, and the party told names another digest for one of the two, that one or the party told is at fault.
+//! If all agree, there was no fault, and the party told is at fault. Later claims are consequences, since a
+//! party that has found something wrong sends zeros.
 //!
 //! Whatever happens, a party at fault is among those named, as long as there is one.
 
 use super::PARTIES;
-use super::transcript::{DIGEST_BYTES, Digest, LINES, Line, total};
+use super::transcript::{DIGEST_BYTES, Fault, Line, Testimony};
 use crate::{Party, PartySet};
 
-/// Bytes of a claim: the digests, the peers that were lost, and those that each party has said to have lost.
-pub(super) const CLAIM_BYTES: usize = LINES * DIGEST_BYTES + 1 + PARTIES;
+/// Bytes of a claim: round and line of a fault, the peers that were lost, and those that each party has said
+/// to have lost.
+pub(super) const CLAIM_BYTES: usize = 4 + 1 + 1 + PARTIES;
+/// Bytes of a testimony.
+pub(super) const TESTIMONY_BYTES: usize = 2 * DIGEST_BYTES;
+
+/// The round of a claim that says that every message did fit.
+const NO_FAULT: u32 = u32::MAX;
 
 /// What all parties that follow the protocol conclude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,29 +50,27 @@ pub(super) enum Verdict {
     Without(Party),
     /// More than one party is at fault.
     Lost,
-    /// These lines differ, and it takes the digests of their rounds to find out where.
-    Differ,
+    /// A message did not fit. What its parties say about it will show which of them are to blame.
+    Examine(Fault),
 }
 
 /// A party's claim. `heard` is, by party, which peers it has said to have lost.
-pub(super) fn claim(totals: &[Digest], lost: PartySet, heard: &[PartySet; PARTIES]) -> Vec<u8> {
+pub(super) fn claim(fault: Option<Fault>, lost: PartySet, heard: &[PartySet; PARTIES]) -> Vec<u8> {
+    let Fault { round, line } = fault.unwrap_or(Fault { round: NO_FAULT, line: 0 });
     let sets = [lost].into_iter().chain(heard.iter().copied()).map(|set| set.bits() as u8);
-    totals.as_flattened().iter().copied().chain(sets).collect()
+    round.to_le_bytes().into_iter().chain([line]).chain(sets).collect()
 }
 
-/// The verdict on claims, by party.
-pub(super) fn judge(claims: &[Option<Vec<u8>>]) -> Verdict {
-    let mut silent = Party::all(PARTIES).zip(claims).filter(|(_, claim)| claim.is_none()).map(|(p, _)| p);
-    match (silent.next(), silent.next()) {
-        (Some(silent), None) => return Verdict::Without(silent),
-        (Some(_), Some(_)) => return Verdict::Lost,
-        (None, _) => {}
+/// The verdict on claims about so many rounds, by party.
+pub(super) fn judge(rounds: u32, claims: &[Option<Vec<u8>>]) -> Verdict {
+    if let Some(silent) = silence(claims) {
+        return silent;
     }
-    // A set of a claim: the peers that were lost, or those that a party is said to have lost.
-    let set = |by: Party, at: usize| -> PartySet {
-        let byte = claims[by.index()].as_ref().and_then(|claim| claim.get(LINES * DIGEST_BYTES + at));
-        byte.map_or(PartySet::default(), |set| PartySet::from_bits((*set).into()))
+    let byte = |by: Party, at: usize| -> u8 {
+        claims[by.index()].as_ref().and_then(|claim| claim.get(at)).copied().unwrap_or_default()
     };
+    // The peers that a party has lost (0), or those that each party is said to have lost (from 1).
+    let set = |by: Party, at: usize| PartySet::from_bits(byte(by, 5 + at).into());
     let misses = |by: Party, of: Party| by != of && set(by, 0).contains(of);
     let complaints = |of: Party| Party::all(PARTIES).filter(move |by| misses(*by, of));
     if let Some(gone) = Party::all(PARTIES).find(|of| complaints(*of).count() > 1) {
@@ -74,156 +80,171 @@ pub(super) fn judge(claims: &[Option<Vec<u8>>]) -> Verdict {
         return Verdict::Disputed(of, by);
     }
     let made_up = |by: Party, of: Party| by != of && !set(by, 1 + of.index()).is_empty();
-    let pairs = Party::all(PARTIES).flat_map(|by| Party::all(PARTIES).map(move |of| (by, of)));
-    if let Some((by, of)) = pairs.into_iter().find(|(by, of)| made_up(*by, *of)) {
+    let mut pairs = Party::all(PARTIES).flat_map(|by| Party::all(PARTIES).map(move |of| (by, of)));
+    if let Some((by, of)) = pairs.find(|(by, of)| made_up(*by, *of)) {
         return Verdict::Disputed(by, of);
     }
-    if differing(claims).is_empty() { Verdict::Right } else { Verdict::Differ }
-}
-
-/// The lines on which claims differ.
-pub(super) fn differing(claims: &[Option<Vec<u8>>]) -> Vec<usize> {
-    let differs = |(number, line): (usize, Line)| {
-        let of = |party: Party| total_of(claims, number, party);
-        let [teller, second, told] = line.parties().map(of);
-        (teller != second || second != told).then_some(number)
+    let fault_of = |by: Party| Fault {
+        round: u32::from_le_bytes(std::array::from_fn(|at| byte(by, at))),
+        line: byte(by, 4),
     };
-    Line::all().enumerate().filter_map(differs).map(|number| number.to_owned()).collect()
+    let faults =
+        || Party::all(PARTIES).map(|by| (fault_of(by), by)).filter(|(fault, _)| fault.round != NO_FAULT);
+    let is_possible = |(fault, by): &(Fault, Party)| {
+        fault.round < rounds && line_of(*fault).is_some_and(|line| line.told == *by)
+    };
+    match (faults().find(|claim| !is_possible(claim)), faults().min()) {
+        (Some((_, by)), _) => Verdict::Without(by),
+        (None, Some((fault, _))) => Verdict::Examine(fault),
+        (None, None) => Verdict::Right,
+    }
 }
 
-fn total_of(claims: &[Option<Vec<u8>>], line: usize, party: Party) -> Option<&[u8]> {
-    claims[party.index()].as_ref()?.get(line * DIGEST_BYTES..(line + 1) * DIGEST_BYTES)
+fn line_of(fault: Fault) -> Option<Line> {
+    Line::all().nth(fault.line.into())
 }
 
-/// The verdict on the digests of all rounds of these lines, by party. `claims` are what the parties had
-/// broadcast before.
-pub(super) fn judge_rounds(
-    lines: &[usize],
-    rounds: usize,
-    claims: &[Option<Vec<u8>>],
-    said: &[Option<Vec<u8>>],
-) -> Verdict {
+/// The verdict on what the parties say about a fault, by party.
+pub(super) fn judge_fault(fault: Fault, said: &[Option<Vec<u8>>]) -> Verdict {
+    if let Some(silent) = silence(said) {
+        return silent;
+    }
+    let Some(line) = line_of(fault) else { return Verdict::Lost };
+    let digest = |by: Party, at: usize| {
+        said[by.index()].as_ref().and_then(|said| said.get(at * DIGEST_BYTES..(at + 1) * DIGEST_BYTES))
+    };
+    let [teller, second, told, vouched] =
+        [(line.teller, 0), (line.second, 0), (line.told, 0), (line.told, 1)].map(|(by, at)| digest(by, at));
+    match () {
+        () if teller != second => Verdict::Disputed(line.teller, line.second),
+        () if told != teller => Verdict::Disputed(line.teller, line.told),
+        () if vouched != second => Verdict::Disputed(line.second, line.told),
+        () => Verdict::Without(line.told),
+    }
+}
+
+/// A party that has broadcast nothing is at fault. If there are several, nothing more can be said.
+fn silence(said: &[Option<Vec<u8>>]) -> Option<Verdict> {
     let mut silent = Party::all(PARTIES).zip(said).filter(|(_, said)| said.is_none()).map(|(p, _)| p);
     match (silent.next(), silent.next()) {
-        (Some(silent), None) => return Verdict::Without(silent),
-        (Some(_), Some(_)) => return Verdict::Lost,
-        (None, _) => {}
+        (Some(silent), None) => Some(Verdict::Without(silent)),
+        (Some(_), Some(_)) => Some(Verdict::Lost),
+        (None, _) => None,
     }
-    let all: Vec<Line> = Line::all().collect();
-    let digests = |at: usize, party: Party| -> &[u8] {
-        let len = rounds * DIGEST_BYTES;
-        said[party.index()].as_ref().and_then(|said| said.get(at * len..(at + 1) * len)).unwrap_or_default()
-    };
-    for (at, number) in lines.iter().enumerate() {
-        for party in all[*number].parties() {
-            if total_of(claims, *number, party) != Some(&total(digests(at, party))[..]) {
-                return Verdict::Without(party);
-            }
-        }
-    }
-    for round in 0..rounds {
-        for (at, number) in lines.iter().enumerate() {
-            let line = all[*number];
-            let of = |party| digests(at, party).get(round * DIGEST_BYTES..(round + 1) * DIGEST_BYTES);
-            let [teller, second, told] = line.parties().map(of);
-            if teller != second {
-                return Verdict::Disputed(line.teller, line.second);
-            }
-            if teller != told {
-                return Verdict::Disputed(line.teller, line.told);
-            }
-        }
-    }
-    // Claims differed and their rounds do not: no party that follows the protocol said so.
-    Verdict::Lost
+}
+
+/// What a party broadcasts about a fault.
+pub(super) fn testimony_bytes(testimony: &Testimony) -> Vec<u8> {
+    testimony.as_flattened().to_vec()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::transcript::Digest;
     use super::*;
 
-    /// Claims about two rounds, as all would make them.
-    fn rounds() -> Vec<Vec<Digest>> {
-        (0..LINES as u8).map(|line| vec![[line + 1; DIGEST_BYTES], [line + 101; DIGEST_BYTES]]).collect()
+    const ROUNDS: u32 = 8;
+
+    fn nobody() -> [PartySet; PARTIES] {
+        Default::default()
     }
 
-    fn claims_of(each: &[Vec<Vec<Digest>>], lost: [u16; PARTIES]) -> Vec<Option<Vec<u8>>> {
-        let claim_of = |(rounds, lost): (&Vec<Vec<Digest>>, u16)| {
-            let totals: Vec<Digest> = rounds.iter().map(|rounds| total(rounds.as_flattened())).collect();
-            Some(claim(&totals, PartySet::from_bits(lost), &Default::default()))
+    fn claims(of: impl Fn(Party) -> (Option<Fault>, u16, [PartySet; PARTIES])) -> Vec<Option<Vec<u8>>> {
+        let claim_of = |party| {
+            let (fault, lost, heard) = of(party);
+            Some(claim(fault, PartySet::from_bits(lost), &heard))
         };
-        each.iter().zip(lost).map(claim_of).collect()
+        Party::all(PARTIES).map(claim_of).collect()
     }
 
-    fn said(each: &[Vec<Vec<Digest>>], lines: &[usize]) -> Vec<Option<Vec<u8>>> {
-        let of = |rounds: &Vec<Vec<Digest>>| {
-            Some(lines.iter().flat_map(|line| rounds[*line].as_flattened().to_vec()).collect())
-        };
-        each.iter().map(of).collect()
+    /// Claims with these faults.
+    fn faults(of: &[(Party, Fault)]) -> Vec<Option<Vec<u8>>> {
+        claims(|party| (of.iter().find(|(by, _)| *by == party).map(|(_, fault)| *fault), 0, nobody()))
+    }
+
+    /// A line on which this party is told something.
+    fn told(party: Party) -> u8 {
+        Line::all().position(|line| line.told == party).expect("each party is told something") as u8
     }
 
     #[test]
-    fn equal_claims_are_right_and_what_is_not_known_to_a_party_does_not_count() {
-        let mut each = vec![rounds(); PARTIES];
-        for (number, line) in Line::all().enumerate() {
-            each[line.kept.index()][number][0] = [0; DIGEST_BYTES];
-        }
-        assert_eq!(judge(&claims_of(&each, [0; PARTIES])), Verdict::Right);
-    }
-
-    #[test]
-    fn silence_and_complaints_name_whoever_is_at_fault() {
-        let each = vec![rounds(); PARTIES];
-        let verdict = |lost| judge(&claims_of(&each, lost));
+    fn silence_and_complaints_name_the_party_at_fault() {
+        let verdict = |lost: [u16; PARTIES]| judge(ROUNDS, &claims(|p| (None, lost[p.index()], nobody())));
+        assert_eq!(verdict([0; PARTIES]), Verdict::Right);
         assert_eq!(verdict([0b1000, 0b1000, 0, 0]), Verdict::Without(Party(3)));
         assert_eq!(verdict([0, 0, 0b0001, 0]), Verdict::Disputed(Party(0), Party(2)));
         assert_eq!(verdict([0, 0b0010, 0, 0]), Verdict::Right, "a party cannot lose itself");
         // One party that complains of all others is at fault in each pair.
         let Verdict::Disputed(one, other) = verdict([0, 0b1101, 0, 0]) else { panic!("it is a dispute") };
         assert!([one, other].contains(&Party(1)));
-        let mut claims = claims_of(&each, [0; PARTIES]);
-        claims[2] = None;
-        assert_eq!(judge(&claims), Verdict::Without(Party(2)));
-        claims[1] = None;
-        assert_eq!(judge(&claims), Verdict::Lost);
+        let mut silent = faults(&[]);
+        silent[2] = None;
+        assert_eq!(judge(ROUNDS, &silent), Verdict::Without(Party(2)));
+        silent[1] = None;
+        assert_eq!(judge(ROUNDS, &silent), Verdict::Lost);
     }
 
     #[test]
-    fn each_false_claim_names_a_pair_with_its_party() {
-        for cheater in Party::all(PARTIES) {
-            for (number, _) in Line::all().enumerate().filter(|(_, line)| line.is_known_to(cheater)) {
-                let mut each = vec![rounds(); PARTIES];
-                each[cheater.index()][number][1] = [0xee; DIGEST_BYTES];
-                let claims = claims_of(&each, [0; PARTIES]);
-                assert_eq!(judge(&claims), Verdict::Differ);
-                let lines = differing(&claims);
-                assert_eq!(lines, [number]);
-                let verdict = judge_rounds(&lines, 2, &claims, &said(&each, &lines));
-                let Verdict::Disputed(one, other) = verdict else { panic!("{verdict:?}") };
-                assert!([one, other].contains(&cheater), "{cheater} {number}");
-                // Afterwards it says that it was told what all say.
-                let honest = said(&vec![rounds(); PARTIES], &lines);
-                assert_eq!(judge_rounds(&lines, 2, &claims, &honest), Verdict::Without(cheater));
-                let mut silent = said(&each, &lines);
-                silent[cheater.index()] = None;
-                assert_eq!(judge_rounds(&lines, 2, &claims, &silent), Verdict::Without(cheater));
+    fn a_loss_that_was_told_and_not_claimed_is_a_dispute() {
+        let mut heard = nobody();
+        heard[3] = PartySet::from_bits(0b0001);
+        let only = |by: Party, lost: [u16; PARTIES]| {
+            claims(|p| (None, lost[p.index()], if p == by { heard } else { nobody() }))
+        };
+        assert_eq!(judge(ROUNDS, &only(Party(2), [0; PARTIES])), Verdict::Disputed(Party(2), Party(3)));
+        assert_eq!(judge(ROUNDS, &only(Party(3), [0; PARTIES])), Verdict::Right, "what it has said itself");
+        // It has claimed it: then it is about the one that was lost.
+        assert_eq!(judge(ROUNDS, &only(Party(2), [0, 0, 0, 0b0001])), Verdict::Disputed(Party(0), Party(3)));
+    }
+
+    #[test]
+    fn the_earliest_fault_counts_and_one_that_cannot_be_convicts() {
+        let at = |round, party| Fault { round, line: told(party) };
+        let (early, late) = (at(2, Party(3)), at(3, Party(0)));
+        assert_eq!(judge(ROUNDS, &faults(&[(Party(0), late), (Party(3), early)])), Verdict::Examine(early));
+        let foreign = at(2, Party(1));
+        assert_eq!(judge(ROUNDS, &faults(&[(Party(0), foreign)])), Verdict::Without(Party(0)));
+        assert_eq!(judge(ROUNDS, &faults(&[(Party(1), at(ROUNDS, Party(1)))])), Verdict::Without(Party(1)));
+        let no_line = Fault { round: 1, line: 12 };
+        assert_eq!(
+            judge(ROUNDS, &faults(&[(Party(2), no_line), (Party(3), early)])),
+            Verdict::Without(Party(2))
+        );
+    }
+
+    /// Whatever a cheater has told, vouched for or says, and however it excuses itself, it is among those
+    /// named.
+    #[test]
+    fn each_fault_names_a_pair_with_its_party() {
+        const RIGHT: Digest = [1; DIGEST_BYTES];
+        const WRONG: Digest = [2; DIGEST_BYTES];
+        for (number, line) in Line::all().enumerate() {
+            let fault = Fault { round: 2, line: number as u8 };
+            let said = |teller: Digest, second: Digest, told: Testimony| -> Vec<Option<Vec<u8>>> {
+                let of = |party: Party| match party {
+                    p if p == line.teller => [teller, Digest::default()],
+                    p if p == line.second => [second, Digest::default()],
+                    p if p == line.told => told,
+                    _ => Testimony::default(),
+                };
+                Party::all(PARTIES).map(|party| Some(testimony_bytes(&of(party)))).collect()
+            };
+            let check = |cheater: Party, said: Vec<Option<Vec<u8>>>| match judge_fault(fault, &said) {
+                Verdict::Disputed(one, other) => assert!([one, other].contains(&cheater), "{line:?}"),
+                verdict => assert_eq!(verdict, Verdict::Without(cheater), "{line:?}"),
+            };
+            for claimed in [RIGHT, WRONG] {
+                // It told or vouched for something else than it should.
+                check(line.teller, said(claimed, RIGHT, [WRONG, RIGHT]));
+                check(line.second, said(RIGHT, claimed, [RIGHT, WRONG]));
+                // It claims a fault that was none.
+                for vouched in [RIGHT, WRONG] {
+                    check(line.told, said(RIGHT, RIGHT, [claimed, vouched]));
+                }
             }
+            let mut silent = said(RIGHT, RIGHT, [WRONG, RIGHT]);
+            silent[line.teller.index()] = None;
+            check(line.teller, silent);
         }
-    }
-
-    #[test]
-    fn the_first_round_that_differs_counts() {
-        let mut each = vec![rounds(); PARTIES];
-        let all: Vec<Line> = Line::all().collect();
-        // P_0 tells something wrong in the first round; in the second all that it reached goes wrong.
-        let told = all.iter().position(|line| line.teller == Party(0)).expect("it tells");
-        each[0][told][0] = [0xee; DIGEST_BYTES];
-        each[all[told].told.index()][told][0] = [0xee; DIGEST_BYTES];
-        let later = all.iter().position(|line| line.teller == all[told].told).expect("it tells");
-        each[all[told].told.index()][later][1] = [0xdd; DIGEST_BYTES];
-        let claims = claims_of(&each, [0; PARTIES]);
-        let lines = differing(&claims);
-        let verdict = judge_rounds(&lines, 2, &claims, &said(&each, &lines));
-        assert_eq!(verdict, Verdict::Disputed(Party(0), all[told].second));
     }
 }
