@@ -99,7 +99,7 @@ fn the_tower_inverts_every_byte() {
 }
 
 /// What each party sends from the first layer to the end of an evaluation.
-pub fn sent(config: &(impl ProtocolConfig + Sync), name: &str, lanes: usize) -> Vec<Traffic> {
+pub fn sent(config: &impl ProtocolConfig, name: &str, lanes: usize) -> Vec<Traffic> {
     let cipher = catalog::find(name).expect("the catalog has it");
     let party = |net: &mut Metered<_>| -> Result<Traffic> {
         let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;

@@ -76,11 +76,9 @@ impl Keys {
         zeros
     }
 
-    /// The next bytes of a key's generator for products.
-    pub(super) fn product_mask(&mut self, key: usize, len: usize) -> Shares {
-        let mut mask = self.pool.take(len);
-        self.product[key].fill(&mut mask);
-        mask
+    /// Overwrites a mask by the next bytes of a key's generator for products.
+    pub(super) fn fill_product_mask(&mut self, key: usize, mask: &mut [u8]) {
+        self.product[key].fill(mask);
     }
 
     /// A random value that no party knows: a pseudorandom component of each key. Local.

@@ -85,7 +85,7 @@ const PARTIES: usize = 4;
 /// How many components a party has of each value.
 const COMPONENTS: usize = PARTIES - 1;
 /// More are not worth more: a message of a round is long enough.
-const LANES_AT_ONCE: usize = 4096;
+const LANES_AT_ONCE: usize = 8192;
 /// Four parties. One may be corrupt.
 fn structure() -> Structure {
     Structure::new(PARTIES, 1).expect("one of four is a minority")

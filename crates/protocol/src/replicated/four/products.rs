@@ -106,29 +106,44 @@ impl Joint {
         out: &mut [Vec<u8>; PARTIES],
     ) {
         let me = self.keys.me;
+        // By the place of the component that is not in the pair: masks, to which the terms are added.
+        let mut pairs: Components<Shares> = std::array::from_fn(|_| self.keys.pool.take(len));
+        let other = |one: usize, two: usize| COMPONENTS - one - two;
+        for line in Line::all().filter(|line| line.told != me) {
+            let part = part_of(&line, len);
+            let told = place(me, line.told).expect("another party's component is held");
+            let component = &mut components[told][part.clone()];
+            match place(me, line.kept) {
+                Some(kept) => {
+                    let mask = &mut pairs[other(kept, told)][part];
+                    self.keys.fill_product_mask(told, mask);
+                    add(component, mask);
+                }
+                None => {
+                    let mut mask = self.keys.pool.take(part.len());
+                    self.keys.fill_product_mask(told, &mut mask);
+                    add(component, &mask);
+                }
+            }
+        }
         let held = held(me);
-        // By the place of the component that is not in the pair.
-        let sums: Components<Shares> = std::array::from_fn(|left_out| {
+        for (left_out, sum) in pairs.iter_mut().enumerate() {
             let mut pair = held.into_iter().filter(|component| *component != held[left_out]);
             let [low, high] = std::array::from_fn(|_| pair.next().expect("two of three are left"));
             let (pair, terms) = ordered(low, high);
-            let mut sum = self.keys.zeros(len);
-            cross(terms, pair.map(|component| place(me, component).expect("it is held")), &mut sum);
-            sum
-        });
+            cross(terms, pair.map(|component| place(me, component).expect("it is held")), sum);
+        }
         let mut digests: [Digest; PARTIES] = Default::default();
-        for (number, line) in Line::all().enumerate().filter(|(_, line)| line.told != me) {
+        let vouched = |line: &Line| line.told != me && line.kept != me;
+        for (number, line) in Line::all().enumerate().filter(|(_, line)| vouched(line)) {
             let part = part_of(&line, len);
-            let told_key = place(me, line.told).expect("another party's component is held");
-            let mask = self.keys.product_mask(told_key, part.len());
-            add(&mut components[told_key][part.clone()], &mask);
-            let Some(kept) = place(me, line.kept) else { continue };
-            let mut message = mask;
-            add(&mut message, &sums[COMPONENTS - kept - told_key][part.clone()]);
-            add(&mut components[kept][part], &message);
-            let digest = self.transcript.vouch(number, &line, &message);
+            let [kept, told] = [line.kept, line.told]
+                .map(|component| place(me, component).expect("another party's component is held"));
+            let message = &pairs[other(kept, told)][part.clone()];
+            add(&mut components[kept][part], message);
+            let digest = self.transcript.vouch(number, &line, message);
             match line.teller == me {
-                true => out[line.told.index()].extend_from_slice(&message),
+                true => out[line.told.index()].extend_from_slice(message),
                 false => digests[line.told.index()] = digest,
             }
         }
