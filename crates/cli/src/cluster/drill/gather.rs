@@ -25,8 +25,8 @@ const START: Duration = Duration::from_secs(300);
 /// A file system in memory, where shares reach no disk.
 const MEMORY: &str = "/dev/shm";
 
-const WARNING: &str = "WARNING: this machine now holds the shares of a quorum. Whoever can read its memory or its disks knows every key: its \
-    administrators, its hypervisor, whoever finds its swap space. No node of the cluster ever has that much. Do this on a machine without a \
+const WARNING: &str = "WARNING: this machine now holds the shares of a quorum. Everybody who can read its memory or its disks can learn every key: its \
+    administrators, its hypervisor, a finder of its swap space. No node of the cluster ever has that much. Do this on a machine without a \
     network that all operators watch, and destroy what it remembers afterwards. Where operators do not want that: each restores one node on a \
     machine of their own (polyclave cluster drill restore).";
 
@@ -36,7 +36,7 @@ const WARNING: &str = "WARNING: this machine now holds the shares of a quorum. W
     polyclave cluster drill gather --all-shares-on-this-machine alpha=a.backup beta=b.backup gamma=c.backup \\\n      \
     --key alpha=a.key --key beta=b.key --key gamma=c.key\n\n\
     DANGEROUS. Polyclave exists so that no machine has the shares of a quorum. This command brings them together on this one: while it runs, \
-    whoever can read this machine knows all keys. Use a machine without a network that all operators watch, without swap space, and wipe it \
+    everybody who can read this machine can learn all keys. Use a machine without a network that all operators watch, without swap space, and wipe it \
     afterwards. The safer way needs more machines: `cluster drill restore`, `define`, `join` and `check`, by each operator.\n\n\
     The nodes run on the loopback interface, from a directory in memory if there is one (/dev/shm), which is removed at the end. They have \
     certificates of their own, and the addresses of no real node. Ends with 0 if every key that computes anything is proved, else with 1.")]
@@ -49,7 +49,7 @@ pub struct Arguments {
     #[arg(long = "key", required = true, value_name = "NODE=KEYFILE", value_parser = of_node)]
     keys: Vec<(String, PathBuf)>,
 
-    /// Whoever says this has understood that this machine will know all keys
+    /// Say that you know: this machine will hold enough shares to know all keys
     #[arg(long)]
     all_shares_on_this_machine: bool,
 
