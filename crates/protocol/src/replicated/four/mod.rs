@@ -41,8 +41,8 @@
 //! `verdict.rs`.
 //!
 //! **Cost** of a lookup of the S-box of AES: 27 bits sent by each party in four rounds, half as much again as
-//! among three. Each message has 33 bytes
-//! more. At the end of an evaluation there is a broadcast of 10 bytes a party, in three rounds.
+//! among three. Each message has 33 bytes more. At the end of an evaluation there is a broadcast of 10 bytes
+//! a party: two rounds, and a third exchange for parties that lack a message.
 
 mod client;
 mod config;

@@ -139,7 +139,7 @@ impl ReplicatedFour {
         self.disputed = against.map_or(self.disputed, |against| [out, against].into_iter().collect());
         let (setup, stream) = (&self.setup, &self.stream);
         let mut three = match against {
-            Some(against) => Three::disputed(setup, stream, (out, against), net),
+            Some(against) => Three::disputed(setup, stream, (out, against), net)?,
             None => Three::begin(setup, stream, out),
         };
         three.meet(net)?;

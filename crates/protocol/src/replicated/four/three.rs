@@ -80,16 +80,18 @@ impl Three {
         stream: &Stream,
         (out, against): (Party, Party),
         net: &mut dyn Net,
-    ) -> Three {
+    ) -> Result<Three> {
         let mut three = Three { against: Some(against), ..Three::begin(setup, stream, out) };
         if three.me != out {
             let name = stream.derived(&[out.0], PartySet::all(COMPONENTS)).label();
             match net.fork_among(three.parties.into_iter().collect(), &name) {
                 Ok(line) => three.line = Some(line),
-                Err(e) => three.failed = Some(e),
+                // A network without such streams is nobody's fault.
+                Err(error @ Error::Misuse(_)) => return Err(error),
+                Err(error) => three.failed = Some(error),
             }
         }
-        three
+        Ok(three)
     }
 
     /// Waits until all three have begun: one of them may have waited for the fourth when the others did not.
