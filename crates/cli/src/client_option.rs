@@ -1,11 +1,10 @@
 //! The option that selects the client of a command, and how a command asks through it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use polyclave_api::{Approval, Statement};
-use polyclave_client::{Client, Error};
+use polyclave_client::{Again, Client, Error};
 use polyclave_config::{ClientDir, Moment, load_approval, save_approval};
 use polyclave_protocol::Party;
 
@@ -84,31 +83,22 @@ impl ClientOption {
     }
 }
 
-/// Nodes may need a moment to notice that a node is gone or back.
-const BETWEEN: Duration = Duration::from_millis(300);
-/// How often to ask where all nodes are needed: for as long as a node takes to start again.
-const FOR_ONE_TO_COME_BACK: usize = 15;
-
 /// Does something, and repeats it if it failed because of a node: while others can serve, each time without
 /// the nodes that were suspected since; where all are needed, until the node is back. Only for what can be
-/// repeated; `again` decides that after a failure.
+/// repeated; `can_repeat` decides that after a failure.
 pub fn persist<T>(
     client: &Client,
-    again: impl Fn() -> bool,
+    can_repeat: impl Fn() -> bool,
     mut work: impl FnMut() -> Result<T>,
 ) -> Result<T> {
     let all_are_needed = client.spare_nodes() == 0;
-    let mut left = if all_are_needed { FOR_ONE_TO_COME_BACK } else { client.cluster().nodes() };
-    let may_pass = |e: &Error| if all_are_needed { e.says_a_node_is_gone() } else { e.may_be_repeated() };
-    let mut is_noted = false;
+    let (mut again, mut is_noted) = (Again::until_a_node_is_back(client), false);
     loop {
         match work() {
-            Err(e) if left > 0 && e.downcast_ref().is_some_and(may_pass) && again() => {
+            Err(e) if can_repeat() && e.downcast_ref().is_some_and(|e| again.after(e)) => {
                 if !all_are_needed || !std::mem::replace(&mut is_noted, true) {
                     eprintln!("note: {e}. Asking again");
                 }
-                std::thread::sleep(BETWEEN);
-                left -= 1;
             }
             outcome => return outcome,
         }

@@ -10,12 +10,14 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod again;
 mod builder;
 mod client;
 mod error;
 mod operations;
 mod session;
 
+pub use again::Again;
 pub use builder::ClientBuilder;
 pub use client::Client;
 pub use error::{Error, Result};

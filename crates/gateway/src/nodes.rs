@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polyclave_client::{Client, Result};
+use polyclave_client::{Again, Client, Result};
 
 use crate::failure::Failure;
 use crate::memory::Held;
 use crate::queue::{Full, Place, Queue};
 
-/// How often a use of a key is tried if nodes fail in the middle of it.
+/// How often a use of a key is tried at once if nodes fail in the middle of it.
 const TRIES: usize = 3;
 /// A request whose line is full is refused after this time. A caller that is refused at once asks again at
 /// once, and each of these requests takes processor time of the gateway from the other callers.
@@ -40,10 +40,11 @@ impl Asker {
         work: impl Fn(&Client) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, Failure> {
         self.run(queue, move |client| {
-            let mut tries = 1;
+            let (mut tries, mut again) = (1, Again::without_failed_nodes(client));
             loop {
                 match work(client) {
                     Err(e) if e.may_be_repeated() && tries < TRIES => tries += 1,
+                    Err(e) if again.after(&e) => {}
                     outcome => return outcome,
                 }
             }

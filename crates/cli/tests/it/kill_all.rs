@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use polyclave_api::Mode;
 
-use crate::common::{Place, Running};
-use clients::KEY;
-pub(super) use clients::{Worker, insist, is_known, message, new_key};
+use crate::common::{Place, Running, StopAtEnd};
+
+pub(super) use clients::{KEY, Worker, insist, is_known, message, new_key};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_protocol::session::random_bytes;
@@ -159,7 +159,7 @@ impl Trial {
         let clients = self.clients();
         let answers: usize = std::thread::scope(|scope| {
             // Also when something fails here.
-            let _stop = OnDrop(&stop);
+            let _stop = StopAtEnd(&stop);
             let working: Vec<_> = workers
                 .iter_mut()
                 .zip(&clients)
@@ -259,15 +259,6 @@ impl Trial {
         let mut bytes = [0; 8];
         self.random.fill(&mut bytes);
         u64::from_le_bytes(bytes) % bound
-    }
-}
-
-/// Stops the clients.
-struct OnDrop<'a>(&'a AtomicBool);
-
-impl Drop for OnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
     }
 }
 

@@ -24,6 +24,7 @@ mod policy;
 mod refresh;
 mod reshare;
 mod reshare_kills;
+mod rolling;
 mod sealed_keys;
 mod sealed_secret;
 mod service;

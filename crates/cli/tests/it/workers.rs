@@ -15,7 +15,7 @@ use polyclave_harness::postgres::Postgres;
 use polyclave_node::local::worker_dir;
 use polyclave_protocol::session::random_bytes;
 
-use crate::common::{Place, Running};
+use crate::common::{Place, Running, StopAtEnd};
 use crate::kill_all::{Worker, insist, is_known, message, new_key};
 
 const NODES: usize = 3;
@@ -96,7 +96,7 @@ fn requests_go_on_while_workers_and_the_server_are_killed_and_nothing_is_lost_or
     let (stop, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         // Also when something fails here.
-        let _stop = OnDrop(&stop);
+        let _stop = StopAtEnd(&stop);
         for client in &mut clients {
             let (stop, answers, asks) = (&stop, &answers, trial.client());
             scope.spawn(move || client.work(&asks, stop, answers));
@@ -155,7 +155,7 @@ fn nothing_is_lost_when_a_standby_takes_the_place_of_a_server_that_is_killed_und
     let mut client = Worker::new(0);
     let (stop, answers, asks) = (AtomicBool::new(false), AtomicUsize::new(0), trial.client());
     std::thread::scope(|scope| {
-        let _stop = OnDrop(&stop);
+        let _stop = StopAtEnd(&stop);
         scope.spawn(|| client.work(&asks, &stop, &answers));
         goes_on(&answers, "the start");
         server.promote();
@@ -230,7 +230,7 @@ fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_the
     let client = trial.client();
     let (stop, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
     let message = std::thread::scope(|scope| {
-        let _stop = OnDrop(&stop);
+        let _stop = StopAtEnd(&stop);
         scope.spawn(|| {
             while !stop.load(Relaxed) {
                 let (mut sealed, mut opened) = (Vec::new(), Vec::new());
@@ -272,15 +272,6 @@ fn workers_serve_with_material_that_other_workers_make_and_go_on_when_one_of_the
     client.end();
     running.into_iter().for_each(Running::end);
     assert!(place.run("cluster check try").contains("nothing is lost, and nothing was spent twice"));
-}
-
-/// Says so when it is dropped.
-struct OnDrop<'s>(&'s AtomicBool);
-
-impl Drop for OnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
 }
 
 #[test]

@@ -29,6 +29,10 @@ const ALONE: Duration = Duration::from_secs(10);
 /// A node that did not accept a connection, or caused a failure, is asked last for this time.
 const SUSPECT: Duration = Duration::from_secs(10);
 
+/// Where the others lack material together, a node that could not be reached this long ago is asked once
+/// more.
+const PERHAPS_BACK: Duration = Duration::from_secs(1);
+
 /// What a client is told whose file is that of a cluster from before.
 const OTHER_CLUSTER: &str = "it serves another cluster than that of this client's file. If the keys have moved to other nodes or another protocol (a \
      reshare), get the new cluster's file, compare its fingerprint with the operators of the nodes, and take it with `polyclave client join`";
@@ -148,6 +152,25 @@ impl WorkerGroup {
         for node in nodes.iter() {
             *self.state().suspected[node.index()].lock() = None;
         }
+    }
+
+    /// Asks some nodes again that were left out because they were suspected, or could not be reached a while
+    /// ago. Returns whether there are any.
+    pub(crate) fn give_another_chance(&self, nodes: PartySet) -> bool {
+        let state = self.state();
+        let mut any = false;
+        for node in nodes.iter().map(|node| node.index()) {
+            for (when, from) in
+                [(&state.suspected[node], Duration::ZERO), (&state.unreached[node], PERHAPS_BACK)]
+            {
+                let mut at = when.lock();
+                if at.is_some_and(|at| (from..SUSPECT).contains(&at.elapsed())) {
+                    *at = None;
+                    any = true;
+                }
+            }
+        }
+        any
     }
 
     /// Counts a request as long as it is kept.

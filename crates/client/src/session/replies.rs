@@ -35,6 +35,7 @@ impl Conversation<'_> {
             match receive(&mut self.net, party).map(|reply| api::decode(&reply, party)) {
                 Some(Ok(Reply::Working { .. })) => {}
                 Some(_) => self.owed[party.index()] -= 1,
+                None if self.net.lost().contains(party) => self.owed[party.index()] = 0,
                 None => break,
             }
         }

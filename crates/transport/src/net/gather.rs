@@ -130,8 +130,9 @@ impl TlsNet {
         }
     }
 
-    /// [`TlsNet::wait`] in a gathering: a peer that is gone is lost, and what was not taken before is sent
-    /// meanwhile. `None` also if all awaited peers are lost.
+    /// [`TlsNet::wait`] in a gathering: what was not taken before is sent meanwhile. An awaited peer that is
+    /// found gone is lost, and is returned at once: nothing can be received from it. `None` also if all
+    /// awaited peers were lost before.
     pub fn wait_for_any(&mut self, among: PartySet, within: Duration) -> Result<Option<Party>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
@@ -149,7 +150,11 @@ impl TlsNet {
                     Err(broken) => gone.push((link.peer, broken.of(link.peer))),
                 }
             }
+            let lost = gone.iter().map(|(peer, _)| *peer).find(|peer| among.contains(*peer));
             gone.into_iter().for_each(|(peer, e)| self.lose(peer, e));
+            if lost.is_some() {
+                return Ok(lost);
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             let links = || self.links.iter().flatten().filter(|link| among.contains(link.peer));
             if left.is_zero() || links().next().is_none() {

@@ -130,6 +130,7 @@ impl Guaranteed {
         let mut step = waiting.or_end(NextStep::Wait);
         while step != NextStep::End {
             let now = Instant::now();
+            waiting.hurry(conversation.net.lost(), now);
             let within = waiting.until(now).saturating_duration_since(now);
             let heard = conversation.hear(waiting.awaited, &mut turns, within)?;
             step = waiting.note(heard, conversation.net.lost(), Instant::now());

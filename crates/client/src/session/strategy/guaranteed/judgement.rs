@@ -4,7 +4,7 @@
 //! will not serve, whether it lies or not, so the next choice leaves it out. What a node says about another
 //! is an accusation: it counts for the next choice, and for longer if more nodes say so than may cheat.
 
-use polyclave_api::Refusal;
+use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::{Party, PartySet};
 
 use crate::Error;
@@ -44,7 +44,16 @@ impl Conversation<'_> {
                 self.workers.suspect(node);
             }
         }
+        let group = self.workers.group;
+        let left_out = || PartySet::all(group.cluster.nodes()).without(self.serving);
         match (certain, most_telling(refused), apart) {
+            // Each lot of material is held by the nodes that were there when it was made. One that was left
+            // out may hold what these lack, as after each has started again in turn.
+            (Some((party, refusal)), ..)
+                if refusal.reason == Reason::OutOfMaterial && group.give_another_chance(left_out()) =>
+            {
+                Error::Contested(self.workers.refused(*party, refusal.clone()).to_string())
+            }
             (Some((party, refusal)), ..) => self.workers.refused(*party, refusal.clone()),
             (None, Some((party, refusal)), _) => {
                 Error::Contested(self.workers.refused(*party, refusal.clone()).to_string())
@@ -74,8 +83,6 @@ pub(super) fn agreed(refused: &[(Party, Refusal)], tolerated: usize) -> Option<&
 
 #[cfg(test)]
 mod tests {
-    use polyclave_api::Reason;
-
     use super::*;
 
     #[test]

@@ -10,10 +10,10 @@ use polyclave_protocol::{Party, PartySet};
 use crate::session::group::ANSWER;
 use crate::session::replies::{LONGEST, OTHER_REASONS};
 
-/// At the beginning all serving nodes have to agree. After a refusal, which may be a lie, this is how long
-/// the client waits for the others.
+/// At the beginning all serving nodes have to agree. After a refusal, which may be a lie, or when a node is
+/// gone, this is how long the client waits for the others.
 const OTHERS_BEGIN: Duration = Duration::from_secs(3);
-/// The same after a refusal of the leading node: without it the others wait much longer for nothing.
+/// The same where that is the leading node: without it the others wait much longer for nothing.
 const OTHERS_ARE_LED: Duration = Duration::from_secs(1);
 
 /// What came while the client waited.
@@ -112,6 +112,7 @@ impl Waiting {
             }
             Heard::Garbage(party) => {
                 self.owed[party.index()] = 0;
+                self.hurry(only(party), now);
                 self.give_up(lost.and(only(party)));
                 return self.or_end(NextStep::Wait);
             }
@@ -148,16 +149,23 @@ impl Waiting {
         self.awaited = self.awaited.without(nodes);
     }
 
-    /// The others may continue without the node that refused. Once all nodes have agreed to begin they do
-    /// continue, and the client waits for them as before.
+    /// Notes that these nodes are gone, or will not serve. Until all have agreed to begin, the others get a
+    /// short time only. Once all have, the others may continue, and get the same time as before.
+    pub(super) fn hurry(&mut self, without: PartySet, now: Instant) {
+        if self.has_begun || self.there.without(without) == self.there {
+            return;
+        }
+        let is_led = self.leader.is_none_or(|leader| !without.contains(leader));
+        let patience = if is_led { OTHERS_BEGIN } else { OTHERS_ARE_LED };
+        self.at_most = self.at_most.min(now + patience);
+    }
+
+    /// The others may continue without the node that refused.
     fn note_refusal(&mut self, party: Party, refusal: Refusal, now: Instant) {
+        self.hurry(only(party), now);
         self.refused.push((party, refusal));
         self.there = self.there.without(only(party));
         self.awaited = self.awaited.without(only(party));
-        if !self.has_begun {
-            let patience = if self.leader == Some(party) { OTHERS_ARE_LED } else { OTHERS_BEGIN };
-            self.at_most = self.at_most.min(now + patience);
-        }
     }
 
     /// When more nodes claim to work than may cheat, all of them get more time.
@@ -207,6 +215,23 @@ mod tests {
         assert_eq!(waiting.awaited, only(Party(3)));
         assert_eq!(waiting.note(reply(3), none, now), NextStep::Combine);
         assert_eq!(waiting.or_end(NextStep::Wait), NextStep::End);
+    }
+
+    /// Its connection ended before the request was sent, or while the others waited for it.
+    #[test]
+    fn nodes_are_not_waited_for_long_when_the_one_that_leads_them_is_gone() {
+        let now = Instant::now();
+        let none = PartySet::default();
+        for (gone, has_begun, patience) in
+            [(0, false, OTHERS_ARE_LED), (2, false, OTHERS_BEGIN), (0, true, ANSWER), (2, true, ANSWER)]
+        {
+            let mut unsent = waiting(has_begun, now);
+            unsent.hurry(only(Party(gone)), now);
+            assert_eq!(unsent.until(now), now + patience, "{gone} {has_begun}");
+            let mut ended = waiting(has_begun, now);
+            assert_eq!(ended.note(Heard::Garbage(Party(gone)), none, now), NextStep::Wait);
+            assert_eq!(ended.until(now), now + patience, "{gone} {has_begun}");
+        }
     }
 
     #[test]
