@@ -149,6 +149,22 @@ fn one_that_leaves_is_lost_but_what_it_left_arrives() {
     assert_eq!(gathered, Gathered { arrived: set(&[]), lost: set(&[2]) });
 }
 
+/// A party that waits for it and for others learns it at once, not only when the others say something.
+#[test]
+fn one_that_leaves_while_it_is_awaited_ends_the_wait() {
+    let [mut a, b, mut c] = three(PATIENT);
+    drop(b);
+    let long = Duration::from_secs(60);
+    assert_eq!(a.wait_for_any(set(&[1, 2]), long).expect("a wait"), Some(Party(1)));
+    assert_eq!(a.lost(), set(&[1]));
+    assert_eq!(a.wait_for_any(set(&[1]), long).expect("a wait"), None, "it was lost before");
+    c.send(Party(0), &[7]).expect("sent");
+    drop(c);
+    assert_eq!(a.wait_for_any(set(&[1, 2]), long).expect("a wait"), Some(Party(2)));
+    let (gathered, into) = gather(&mut a, &nothing(), |from| usize::from(from == Party(2)), |_| false);
+    assert_eq!((gathered.arrived, &into[2][..]), (set(&[2]), &[7][..]), "what it had sent arrives");
+}
+
 #[test]
 fn one_that_sends_another_length_is_lost_and_the_others_go_on() {
     for (sent, due) in [(5, 10), (10, 5), (0, 1), (100_000, 50_000)] {
