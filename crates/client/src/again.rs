@@ -9,8 +9,8 @@ const BETWEEN: Duration = Duration::from_millis(300);
 /// How often to ask where all nodes are needed: for as long as a node takes to start again.
 const FOR_ONE_TO_COME_BACK: usize = 15;
 
-/// How often something is still done again. Only for what can be done twice: the nodes may have done what
-/// they did not confirm.
+/// Decides whether something that failed is done again, a limited number of times. Only for what can be done
+/// twice: the nodes may have done what they did not confirm.
 pub struct Again {
     left: usize,
     may_pass: fn(&Error) -> bool,

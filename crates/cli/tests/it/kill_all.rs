@@ -17,7 +17,6 @@ use std::time::Duration;
 use polyclave_api::Mode;
 
 use crate::common::{Place, Running, StopAtEnd};
-
 pub(super) use clients::{KEY, Worker, insist, is_known, message, new_key};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;

@@ -1,5 +1,5 @@
 //! Nodes end and start again one after the other while clients work. Where one node may be away, no request
-//! fails that is repeated as the program and the gateway repeat requests.
+//! fails, if clients repeat requests as the program and the gateway do.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -13,13 +13,14 @@ use crate::kill_all::{KEY, insist, is_known, message, new_key};
 
 /// Clients that work at the same time.
 const CLIENTS: usize = 2;
-/// They ask no more often, or they would use up the stock while a node is away, when none is made.
+/// The time between two requests of a client. Without it clients would use up the stock while a node is
+/// away, when none is made.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Blocks in stock, for all requests while a node is away.
 const STOCK: usize = 512;
 /// A client that does not notice that the leading node is gone waits for 15 s. No other wait is as long.
 const LONGEST: Duration = Duration::from_secs(12);
-/// So often is each node ended.
+/// How often each node is ended.
 const TURNS: usize = 3;
 
 #[test]
