@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use polyclave_config::{ClientDir, Cluster};
-use polyclave_protocol::catalog;
 use polyclave_transport::{Halt, Identity};
 
 use crate::client::Client;
 use crate::session::approvals::Approvals;
 use crate::session::group::{Caller, WorkerGroup};
-use crate::session::strategy;
 use crate::{Error, Result};
 
 /// A client that is being made of its parts ([`Client::builder`]).
@@ -85,13 +83,10 @@ impl ClientBuilder {
         let (Some(cluster), Some(identity)) = (cluster, identity) else {
             return Err(Error::Misuse("a client needs a cluster and an identity".into()));
         };
-        let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
         let caller = Caller {
             name,
             on_behalf_of: String::new(),
             identity: identity?,
-            strategy: strategy::of(&config, cluster.nodes(), cluster.threshold()).into(),
-            config: Arc::new(config),
             left_out: Arc::default(),
             remarks: Arc::new(|_: &str| ()),
             halt: Halt::default(),
@@ -101,9 +96,12 @@ impl ClientBuilder {
         // A file has at most so many, and further ones are none.
         let further = (1..=u16::MAX).map_while(|number| cluster.of_worker_group(number));
         let clusters: Vec<Cluster> = [cluster.clone()].into_iter().chain(further).collect();
-        let several = clusters.len() > 1;
-        let groups = clusters.into_iter().map(|cluster| WorkerGroup::new(cluster, several)).collect();
-        Ok(Client { caller, groups })
+        let pairs = cluster.pairs();
+        let several = clusters.len() + pairs.len() > 1;
+        let groups = |of: Vec<Cluster>| -> Result<Arc<[WorkerGroup]>> {
+            of.into_iter().map(|cluster| WorkerGroup::new(cluster, several)).collect()
+        };
+        Ok(Client { caller, groups: groups(clusters)?, pairs: groups(pairs)? })
     }
 }
 

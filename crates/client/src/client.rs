@@ -19,6 +19,8 @@ pub struct Client {
     pub(crate) caller: Caller,
     /// The first one is that of the cluster file; further ones, if nodes have several workers.
     pub(crate) groups: Arc<[WorkerGroup]>,
+    /// Any two of three nodes, which go on with the keys while the third one is away.
+    pub(crate) pairs: Arc<[WorkerGroup]>,
 }
 
 impl Client {
@@ -58,7 +60,7 @@ impl Client {
     fn sharing(&self, on_behalf_of: &str, halt: Halt) -> Client {
         let approvals = Approvals::None;
         let caller = Caller { on_behalf_of: on_behalf_of.into(), halt, approvals, ..self.caller.clone() };
-        Client { caller, groups: self.groups.clone() }
+        Client { caller, groups: self.groups.clone(), pairs: self.pairs.clone() }
     }
 
     /// The worker groups that serve, in the order in which they are asked: those of whose nodes fewer are
@@ -76,6 +78,31 @@ impl Client {
             (group.suspects().len(), group.state().load.running())
         });
         groups
+    }
+
+    /// The group to ask next for the use of a key, if those of `tried` could not: a worker group of all nodes
+    /// ([`Client::by_preference`]), or two nodes, if fewer of these are suspected.
+    pub(crate) fn next_for_use(&self, tried: &[*const WorkerGroup]) -> Option<Workers<'_>> {
+        let suspected = self.groups[0].suspects();
+        let is_new = |workers: &Workers<'_>| !tried.contains(&std::ptr::from_ref(workers.group));
+        let all = self.by_preference().into_iter().find(is_new);
+        let doubts = |of: &Workers<'_>| match of.group.cluster.pair() {
+            Some(pair) => of.group.suspects().len() + suspected.len() - suspected.without(pair).len(),
+            None => of.group.suspects().len(),
+        };
+        // An approved request is served by all nodes.
+        let may_be_a_pair = matches!(self.caller.approvals, Approvals::None);
+        let pairs = self.pairs.iter().filter(|_| may_be_a_pair).map(|pair| self.workers(pair)).filter(is_new);
+        all.into_iter().chain(pairs).min_by_key(doubts)
+    }
+
+    /// The group with which a request goes on that was begun with the nodes of this file.
+    pub(crate) fn group_of(&self, of: &Cluster) -> Workers<'_> {
+        let is_it = |group: &&WorkerGroup| {
+            (group.cluster.worker_group(), group.cluster.pair()) == (of.worker_group(), of.pair())
+        };
+        let group = self.groups.iter().chain(self.pairs.iter()).find(is_it);
+        group.map_or(self.first(), |group| self.workers(group))
     }
 
     /// The first worker group.
@@ -107,12 +134,13 @@ impl Client {
     /// Closes the connections that are not in use, and ends all threads. Requests that were given up get a
     /// moment to tell the nodes so. For programs that go on without this client.
     pub fn end(&self) {
-        self.groups.iter().for_each(WorkerGroup::end);
+        self.groups.iter().chain(self.pairs.iter()).for_each(WorkerGroup::end);
     }
 
-    /// How many nodes a request can do without.
+    /// How many nodes a use of a key can do without.
     pub fn spare_nodes(&self) -> usize {
-        self.cluster().nodes() - self.caller.config.quorum()
+        let spare = self.cluster().nodes() - self.groups[0].config.quorum();
+        spare.max(usize::from(!self.pairs.is_empty()))
     }
 
     /// Its own name.

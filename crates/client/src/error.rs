@@ -131,6 +131,14 @@ impl Error {
         matches!(self, Error::Refused { refusal, .. } if refusal.reason == Reason::Disagreement)
     }
 
+    /// The node that is blamed for a failure, or with which a connection failed.
+    pub(crate) fn blamed(&self) -> Option<Party> {
+        match self {
+            Error::Refused { refusal, .. } => refusal.blames,
+            other => other.peer(),
+        }
+    }
+
     /// The node with which a connection failed.
     pub(crate) fn peer(&self) -> Option<Party> {
         if let Error::Connection { peer, .. } = self { *peer } else { None }

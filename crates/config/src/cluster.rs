@@ -26,11 +26,17 @@ pub struct Cluster {
     /// The workers that only serve, or only make material.
     #[serde(default, rename = "workers", skip_serializing_if = "Roles::is_empty")]
     roles: Roles,
+    /// Whether two nodes go on while a third one is away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    standby: bool,
     #[serde(rename = "node")]
     cards: Vec<Card>,
     /// Which workers of the nodes are meant.
     #[serde(skip)]
     worker_group: u16,
+    /// Which nodes of the file this is about, if it is a standby pair.
+    #[serde(skip)]
+    pair: Option<PartySet>,
 }
 
 /// The cluster that another one replaces: all its keys move to the new one (`polyclave node reshare`).
@@ -83,7 +89,9 @@ impl Cluster {
         random_bytes(&mut id).map_err(|e| Error::misuse(e.to_string()))?;
         let protocol = protocol.into();
         let (roles, worker_group) = (Roles::default(), 0);
-        let cluster = Cluster { id, protocol, threshold, replaces: None, roles, cards, worker_group };
+        let (replaces, standby, pair) = (None, false, None);
+        let cluster =
+            Cluster { id, protocol, threshold, replaces, roles, standby, cards, worker_group, pair };
         cluster.check()?;
         Ok(cluster)
     }
@@ -109,6 +117,7 @@ impl Cluster {
         let mut cluster = Cluster::define(protocol, threshold, cards)?;
         let fingerprint = self.fingerprint().to_string();
         cluster.replaces = Some(Replaced { id: self.id, fingerprint, lost: change.lost.clone() });
+        cluster.standby = self.standby && cluster.can_have_standby();
         cluster.check()?;
         Ok(cluster)
     }
@@ -201,6 +210,71 @@ impl Cluster {
         self.roles.check(self.worker_groups())
     }
 
+    /// Whether two nodes go on while a third one is away.
+    pub fn has_standby(&self) -> bool {
+        self.standby
+    }
+
+    /// Lets two nodes go on while a third one is away, or not.
+    pub fn set_standby(&mut self, standby: bool) -> Result<()> {
+        let changed = Cluster { standby, ..self.clone() };
+        changed.check_standby()?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Whether nodes of this protocol can have standby pairs.
+    pub fn can_have_standby(&self) -> bool {
+        standby_protocol(&self.protocol).is_some() && self.worker_groups() == 1
+    }
+
+    fn check_standby(&self) -> Result<()> {
+        if !self.standby {
+            return Ok(());
+        }
+        if self.cards.iter().any(|card| !card.workers.is_empty()) {
+            return Err(Error::misuse(
+                "nodes of several workers cannot have standby pairs: leave out `standby`, or the further workers",
+            ));
+        }
+        // Nodes refuse a protocol that they do not know.
+        match catalog::find(&self.protocol).is_some() && standby_protocol(&self.protocol).is_none() {
+            true => Err(Error::Misuse(format!(
+                "{} has no standby pairs: leave out `standby`, or choose replicated-active",
+                self.protocol
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// The standby pairs: any two of the nodes, as a cluster of their own that goes on with the keys while the
+    /// third node is away. None if the cluster has no standby.
+    pub fn pairs(&self) -> Vec<Cluster> {
+        let Some(protocol) = standby_protocol(&self.protocol).filter(|_| self.standby && self.pair.is_none())
+        else {
+            return Vec::new();
+        };
+        let threshold = Threshold::AllButOne.most(2);
+        let of = |first: usize, second: usize| Cluster {
+            protocol: protocol.into(),
+            threshold,
+            replaces: None,
+            standby: false,
+            cards: [first, second].map(|at| self.cards[at].clone()).to_vec(),
+            pair: Some([first, second].map(|at| Party(at as u8)).into_iter().collect()),
+            ..self.clone()
+        };
+        (0..self.nodes())
+            .flat_map(|first| (first + 1..self.nodes()).map(move |second| (first, second)))
+            .map(|(first, second)| of(first, second))
+            .collect()
+    }
+
+    /// Which nodes of the cluster's file these are, if they are a standby pair.
+    pub fn pair(&self) -> Option<PartySet> {
+        self.pair
+    }
+
     /// The same cluster as the workers of this number see it: with their addresses. `None` if the nodes have
     /// fewer workers.
     pub fn of_worker_group(&self, worker_group: u16) -> Option<Cluster> {
@@ -277,6 +351,9 @@ impl Cluster {
         self.cards.iter().for_each(|card| text(&card.name));
         if self.worker_group > 0 {
             text(&self.worker_group.to_string());
+        }
+        if let Some(pair) = self.pair {
+            text(&format!("standby {pair}"));
         }
         *hasher.finalize().as_bytes()
     }
@@ -366,8 +443,14 @@ impl Cluster {
             card.check()?;
             self.cards[..i].iter().try_for_each(|other| distinct(card, other))?;
         }
+        self.check_standby()?;
         self.check_duties()
     }
+}
+
+/// What two nodes go on with while the third one is away.
+fn standby_protocol(protocol: &str) -> Option<&'static str> {
+    catalog::find(protocol)?.serving.as_ref()?.standby
 }
 
 fn distinct(one: &Card, other: &Card) -> Result<()> {
@@ -409,6 +492,34 @@ mod tests {
         assert_eq!(Cluster::load(&file).expect("loaded"), cluster);
         assert_eq!(cluster.party_of(&certificate(2)), Some(Party(1)));
         assert_eq!(cluster.party_of(&certificate(9)), None);
+    }
+
+    #[test]
+    fn standby_pairs_are_clusters_of_two_nodes_that_no_other_can_be_mistaken_for() {
+        let mut cluster = Cluster::define("replicated-active", 1, three()).expect("it fits");
+        let before = cluster.fingerprint();
+        assert!(cluster.pairs().is_empty() && cluster.can_have_standby());
+        cluster.set_standby(true).expect("it can have them");
+        assert_ne!(cluster.fingerprint(), before);
+        assert_eq!(Cluster::parse(&cluster.to_text()).expect("parsed"), cluster);
+        let pairs = cluster.pairs();
+        let names = |pair: &Cluster| pair.cards().iter().map(|card| card.name.clone()).collect::<Vec<_>>();
+        assert_eq!(pairs.iter().map(names).collect::<Vec<_>>(), [["a", "b"], ["a", "c"], ["b", "c"]]);
+        let numbers = |pair: &Cluster| pair.pair().expect("a pair").iter().map(|p| p.0).collect::<Vec<_>>();
+        assert_eq!(pairs.iter().map(numbers).collect::<Vec<_>>(), [[0, 1], [0, 2], [1, 2]]);
+        let digests: Vec<_> = [&cluster].into_iter().chain(&pairs).map(Cluster::lasting_digest).collect();
+        assert!((1..digests.len()).all(|i| !digests[..i].contains(&digests[i])));
+        for pair in &pairs {
+            let (protocol, threshold) = (pair.protocol(), pair.threshold());
+            assert!(catalog::service(protocol, pair.nodes(), threshold).is_ok());
+            assert!(pair.pairs().is_empty(), "a pair has no pairs");
+        }
+        let refused = self::cluster().set_standby(true).expect_err("passive nodes cannot").to_string();
+        assert!(refused.contains("shamir has no standby pairs"), "{refused}");
+        let mut workers = with_workers([1, 1, 1]);
+        workers.protocol = "replicated-active".into();
+        workers.threshold = 1;
+        assert!(workers.set_standby(true).is_err());
     }
 
     #[test]

@@ -75,6 +75,10 @@ impl Fingerprint {
                 numbers.iter().for_each(|number| fields.number((*number).into()));
             }
         }
+        // Nothing without standby pairs. This word has another length, too.
+        if cluster.has_standby() {
+            fields.bytes(b"standby pairs");
+        }
         Fingerprint(*fields.0.finalize().as_bytes())
     }
 

@@ -358,6 +358,11 @@ impl NodeDir {
         self.file(STORE)
     }
 
+    /// Where the store of this node's shares in the standby pair with another node is.
+    pub fn standby_path(&self, partner: &str) -> PathBuf {
+        self.file(&format!("standby-{partner}.redb"))
+    }
+
     /// Where the password for the server of the store is, if it takes one.
     pub fn store_password_path(&self) -> PathBuf {
         self.file(STORE_PASSWORD)

@@ -22,6 +22,7 @@ const MAX_SKEW: i64 = 300;
 type Span = (SystemTime, SystemTime);
 
 /// The dates of the nodes' certificates.
+#[derive(Clone)]
 pub(crate) struct Dates {
     pub(crate) me: Party,
     /// By party: its name, and the dates of its certificates; for this node only those of the one in use.

@@ -217,6 +217,15 @@ fn carry_out(core: &Arc<Core>, peer: Party, boot: [u8; 16], crews: &Crews, order
             tracing::warn!(peer = core.members.name_of(peer), "ordered a preparation that it does not lead");
             return Ok(());
         }
+        Order::Standby { .. } if peer != Party(0) => {
+            tracing::warn!(peer = core.members.name_of(peer), "ordered a preparation that it does not lead");
+            return Ok(());
+        }
+        // One that comes while another is carried out is not needed.
+        Order::Standby { name, pair } => {
+            let _ = core.pairs.orders.try_send((name, pair));
+            return Ok(());
+        }
         Order::Renew { name } => {
             let material = core.material.clone();
             crews.epochs.spawn(&core.threads, move || {

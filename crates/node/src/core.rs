@@ -2,6 +2,7 @@
 //! carry out orders of other nodes.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
@@ -45,6 +46,38 @@ pub(crate) struct Core {
     pub(crate) tally: Tally,
     /// What it told of its keys last.
     pub(crate) kept: Mutex<Option<Slow>>,
+    /// The standby pairs that this node is in.
+    pub(crate) pairs: PairBoard,
+}
+
+/// What the thread that keeps standby pairs ([`crate::standby`]) and the other threads tell each other.
+pub(crate) struct PairBoard {
+    /// Takes the orders of the first node to give keys to a pair.
+    pub(crate) orders: SyncSender<PairOrder>,
+    /// How the pairs of this node stand.
+    pub(crate) states: Mutex<Vec<PairState>>,
+}
+
+/// An order to give keys to a standby pair, by the name of the meeting and the number of the pair.
+pub(crate) type PairOrder = ([u8; 16], u8);
+
+/// How a standby pair of this node stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PairState {
+    /// The name of the other node.
+    pub partner: String,
+    /// Whether the two are connected and have what requests need.
+    pub ready: bool,
+    /// Why they are not ready.
+    pub why_not_ready: Option<String>,
+    /// How many keys they go on with.
+    pub keys: u64,
+    /// How many keys they have no shares of yet.
+    pub lacking: u64,
+    /// Blocks that this node has computed in the pair since it started.
+    pub blocks: u64,
+    /// Whether the pair serves now, because the third node is away.
+    pub serves: bool,
 }
 
 /// What takes long to find out for a report, and when it was found out.

@@ -46,6 +46,7 @@ mod peers;
 mod requests;
 pub mod reshare;
 mod server;
+mod standby;
 mod strategy;
 mod threads;
 

@@ -113,6 +113,9 @@ fn fill(
     if let Some(roles) = shared.and_then(|shared| shared.roles) {
         cluster.set_roles(roles.clone()).map_err(system)?;
     }
+    if cluster.can_have_standby() {
+        cluster.set_standby(true).map_err(system)?;
+    }
     cluster.save(&dir.join("cluster.toml")).map_err(system)?;
 
     let identity = Identity::generate_named("client", VALID_DAYS)?;

@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use polyclave_api::NodeStatus;
 use polyclave_config::{Card, Cluster, NodeDir, NodeLimits, Role, StockSettings};
 use polyclave_protocol::Error;
@@ -24,7 +26,7 @@ use crate::clients::limits::Clients;
 use crate::clients::rules::Rules;
 use crate::clock::Dates;
 use crate::control::{give_orders, take_orders};
-use crate::core::Core;
+use crate::core::{Core, PairBoard, PairState};
 use crate::error::system;
 use crate::keys::held::Keys;
 use crate::material::preparation;
@@ -42,6 +44,7 @@ use crate::requests::channels::Channels;
 use crate::requests::memory::Memory;
 use crate::requests::service::Service;
 use crate::server::reception::receive_clients;
+use crate::standby::{self, Pairs};
 use crate::strategy::Strategy;
 use crate::threads::Threads;
 use crate::{FaultInjection, Result, reshare};
@@ -57,6 +60,7 @@ pub struct Running {
     is_outdated: Box<dyn Fn() -> bool + Send + Sync>,
     computed: Arc<AtomicU64>,
     stopped_by_audit: Box<dyn Fn() -> Option<String> + Send + Sync>,
+    standby: Box<dyn Fn() -> Vec<PairState> + Send + Sync>,
     client_addr: SocketAddr,
     adversary: String,
     #[cfg(test)]
@@ -157,6 +161,11 @@ impl Running {
         (self.stopped_by_audit)()
     }
 
+    /// How the standby pairs of this node stood a second ago at most.
+    pub fn standby(&self) -> Vec<PairState> {
+        (self.standby)()
+    }
+
     /// One sentence on the adversary that the protocol protects against.
     pub fn adversary(&self) -> &str {
         &self.adversary
@@ -222,6 +231,7 @@ fn start(
         cluster.connection_id(),
         admits(rules.clone()),
     )?;
+    let reception = reception.for_some(standby::sets_of(&cluster, me));
     let adversary = config.promise();
     let Strategy { requests, material } = Strategy::of(&config);
     let (config, threads) = (Arc::new(config), Arc::new(Threads::default()));
@@ -241,6 +251,7 @@ fn start(
         network: network.clone(),
         boot: incarnation.boot,
         processors: settings.processors.unwrap_or_else(processors_here),
+        of_all: None,
     };
     let material = Material::new(means, material, levels)?;
     let limits = &settings.limits;
@@ -255,17 +266,19 @@ fn start(
         rollback_guard: Marks::new(members.clone(), store.clone(), network.clone(), faults),
         material: material.clone(),
         rules: rules.clone(),
-        clients: Clients::new(NodeLimits { connections: files.clients, ..limits.clone() }),
+        clients: Arc::new(Clients::new(NodeLimits { connections: files.clients, ..limits.clone() })),
         keys,
         library: Default::default(),
         // Memory parts go to requests in order of arrival, and channels are shared fairly among clients. So
         // channels must be the scarcer of the two.
         channels: Channels::new(limits.channels.min(Memory::parts(limits))),
         pending: Default::default(),
-        memory: Memory::new(limits),
+        memory: Arc::new(Memory::new(limits)),
         computed: Arc::default(),
         faults,
+        of_all: None,
     };
+    let (orders, orders_of_pairs) = sync_channel(1);
     let core = Arc::new(Core {
         seen: Seen::new(members.clone(), logbook.clone()),
         tally: Default::default(),
@@ -282,6 +295,7 @@ fn start(
         dates,
         warn_days: settings.certificates.warn_days,
         most_followed: files.followed,
+        pairs: PairBoard { orders, states: Mutex::default() },
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
     reload::log(&core);
@@ -291,13 +305,21 @@ fn start(
         tracing::error!(reason, remedy = REMEDY, "this node is under quarantine and serves nothing");
         metrics::gauge!("polyclave_quarantined").set(1.0);
     }
-    let client_addr = reception.local_addr();
+    let (client_addr, dir) = (reception.local_addr(), Arc::new(dir));
     let mut threads = Vec::new();
     for peer in core.members.others() {
         threads.push(core.spawn("orders to a peer", move |core| give_orders(core, peer))?);
         threads.push(core.spawn("orders of a peer", move |core| take_orders(core, peer))?);
     }
-    threads.push(core.spawn("clients", move |core| receive_clients(core, &reception))?);
+    let pairs = Arc::<Pairs>::default();
+    let of_clients = pairs.clone();
+    threads.push(core.spawn("clients", move |core| {
+        receive_clients(core, &reception, &|pair| of_clients.core_of(pair));
+    })?);
+    if core.members.cluster.has_standby() {
+        let dir = dir.clone();
+        threads.push(core.spawn("standby", move |core| standby::keep(core, &dir, &pairs, &orders_of_pairs))?);
+    }
     let path = dir.path().to_path_buf();
     threads.push(core.spawn("operator", move |core| socket.serve(core, &path))?);
     let policy_path = dir.policy_path();
@@ -313,7 +335,8 @@ fn start(
     };
     tracing::info!(node = %settings.name, party = me.0 + 1, incarnation = core.incarnation.number, "running");
     let computed = core.service.computed.clone();
-    let (for_status, for_ready, for_audit, for_stop) = (core.clone(), core.clone(), core.clone(), core);
+    let (for_status, for_ready, for_audit) = (core.clone(), core.clone(), core.clone());
+    let (for_standby, for_stop) = (core.clone(), core);
     let material = for_stop.material.clone();
     Ok(Running {
         #[cfg(test)]
@@ -328,6 +351,7 @@ fn start(
         is_outdated: Box::new(move || material.is_outdated()),
         computed,
         stopped_by_audit: Box::new(move || for_audit.logbook.refuses()),
+        standby: Box::new(move || for_standby.pairs.states.lock().clone()),
         client_addr,
         adversary,
     })

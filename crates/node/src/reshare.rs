@@ -47,12 +47,12 @@
 
 #[cfg(test)]
 mod fuzz;
-mod masks;
+pub(crate) mod masks;
 mod moving;
 mod next_step;
-mod offers;
+pub(crate) mod offers;
 mod plan;
-mod receiving;
+pub(crate) mod receiving;
 mod shares;
 #[cfg(test)]
 mod tests;

@@ -59,6 +59,7 @@ mod secret;
 mod seen;
 mod sessions;
 mod setup;
+mod standby;
 mod stream;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testing;
@@ -91,6 +92,7 @@ pub use reshare::{MovedKey, Reshared, Stage};
 pub use sealed::SealedNote;
 pub use secret::Secret;
 pub use setup::StoredSetup;
+pub use standby::StandbyBinding;
 pub use versions::Which;
 
 use budget::Budgets;

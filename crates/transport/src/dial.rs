@@ -36,6 +36,7 @@ pub(crate) enum Patience {
 }
 
 /// Which peer to call and how.
+#[derive(Clone)]
 pub(crate) struct Dialer {
     pub(crate) peer: Party,
     pub(crate) address: String,

@@ -27,12 +27,13 @@ pub struct Line {
 
 /// Calls the nodes of `which` at once. Returns for each the connection, or why there is none. Each attempt
 /// ends within [`Limits::connect`], soon if nothing listens, and soon after `halt`. That a node accepts the
-/// connection does not mean that the client may do anything.
+/// connection does not mean that the client may do anything. If `nodes` are some of the nodes of the cluster,
+/// `among` says which.
 pub fn call(
     identity: &Identity,
     limits: Limits,
     nodes: &[Node],
-    cluster: [u8; 16],
+    (cluster, among): ([u8; 16], Option<PartySet>),
     which: PartySet,
     halt: &Halt,
 ) -> Vec<(Party, Result<Line>)> {
@@ -41,9 +42,11 @@ pub fn call(
         return which.iter().map(|party| (party, Err(e.clone()))).collect();
     }
     let terms = Terms::clients(&limits, &cluster);
+    let stream = among.map_or(StreamId::root(), |some| StreamId::root().of_some(some));
     thread::scope(|scope| {
         let call = |party: Party| {
-            let call = move || dial(identity, &limits, party, &nodes[party.index()], terms, halt);
+            let node = &nodes[party.index()];
+            let call = move || dial(identity, &limits, (party, node), (terms, stream), halt);
             (party, thread::Builder::new().spawn_scoped(scope, call))
         };
         let calls: Vec<_> = which.iter().map(call).collect();
@@ -68,16 +71,15 @@ fn check(nodes: &[Node], which: PartySet) -> Result<()> {
 fn dial(
     identity: &Identity,
     limits: &Limits,
-    peer: Party,
-    node: &Node,
-    terms: Terms,
+    (peer, node): (Party, &Node),
+    (terms, stream): (Terms, StreamId),
     halt: &Halt,
 ) -> Result<Line> {
     let config = identity.client_config(node.certificates.clone())?;
     let (address, patience) = (node.address.clone(), Patience::Client { refused: limits.refused });
     let dialer = Dialer { peer, address, config, terms, patience, meter: Arc::default() };
     let attempt = Attempt::ended_by(halt.clone(), limits.connect);
-    let socket = dialer.dial(StreamId::root(), &attempt)?;
+    let socket = dialer.dial(stream, &attempt)?;
     let socket = socket.ok_or(Error::Timeout { peer, waited: limits.connect })?;
     Ok(Line { socket })
 }

@@ -20,7 +20,6 @@ use crate::meter::WireMeter;
 use crate::net::TlsNet;
 use crate::node::Node;
 use crate::session::{Session, Setup};
-use crate::stream::StreamId;
 
 /// The most nodes of a cluster: a set of parties also names its client.
 pub(crate) const MAX_NODES: usize = PartySet::MAX - 1;
@@ -30,9 +29,9 @@ pub(crate) const MAX_NODES: usize = PartySet::MAX - 1;
 pub struct Mesh {
     session: Arc<Session>,
     local_addr: SocketAddr,
-    /// Kept because dropping it ends the acceptor.
-    #[expect(dead_code, reason = "ends the accepting thread when the mesh is dropped")]
-    acceptor: Acceptor,
+    /// Ends the accepting thread when it is dropped. `None` in a mesh of some nodes, which accepts through
+    /// that of all.
+    acceptor: Option<Acceptor>,
 }
 
 impl Mesh {
@@ -64,7 +63,14 @@ impl Mesh {
             meter: Arc::default(),
         };
         let (session, acceptor) = Session::start(listener, setup)?;
-        Ok(Mesh { session: Arc::new(session), local_addr, acceptor })
+        Ok(Mesh { session: Arc::new(session), local_addr, acceptor: Some(acceptor) })
+    }
+
+    /// A mesh of some of the nodes, this one included, over the same port. Among themselves they have numbers
+    /// in the order of their numbers here. It is of no use any more when this mesh is dropped.
+    pub fn among(&self, members: PartySet) -> Result<Mesh> {
+        let session = Arc::new(self.session.among(members)?);
+        Ok(Mesh { session, local_addr: self.local_addr, acceptor: None })
     }
 
     /// Where it listens.
@@ -85,7 +91,7 @@ impl Mesh {
             )));
         }
         let peers: Vec<Party> = members.iter().filter(|member| *member != me).collect();
-        TlsNet::open(self.session.clone(), None, StreamId::among(members), name, &peers, within)
+        TlsNet::open(self.session.clone(), None, self.session.root.among(members), name, &peers, within)
     }
 
     /// Bytes on the wire, of all streams of this mesh.
@@ -96,7 +102,9 @@ impl Mesh {
 
 impl Drop for Mesh {
     fn drop(&mut self) {
-        self.session.switchboard.close();
+        if self.acceptor.is_some() {
+            self.session.switchboard.close();
+        }
     }
 }
 
@@ -138,7 +146,7 @@ mod tests {
             let message: Vec<String> = std::thread::scope(|scope| {
                 let open = |(me, (session, _)): (usize, &(Session, Acceptor))| {
                     let peer = Party(1 - me as u8);
-                    let among = StreamId::among([Party(0), Party(1)].into_iter().collect());
+                    let among = session.root.among([Party(0), Party(1)].into_iter().collect());
                     let open = session.open(
                         among,
                         crate::switchboard::Calls::Again,

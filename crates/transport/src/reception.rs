@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol::{Error, Party, PartySet, Result};
 use rustls::pki_types::CertificateDer;
 
 use crate::accept::{Acceptor, Desk, Guest};
@@ -23,6 +23,7 @@ use crate::listen::listen;
 use crate::mesh::MAX_NODES;
 use crate::meter::WireMeter;
 use crate::net::TlsNet;
+use crate::stream::StreamId;
 
 /// How many clients may wait for [`Reception::next`]. More are refused.
 const QUEUE: usize = 256;
@@ -32,6 +33,8 @@ pub struct Reception {
     queue: Arc<Queue>,
     me: Party,
     nodes: usize,
+    /// The sets of some of the nodes that clients can ask for.
+    sets: Vec<PartySet>,
     limits: Limits,
     local_addr: SocketAddr,
     meter: Arc<WireMeter>,
@@ -47,7 +50,10 @@ pub struct Caller {
     pub certificate: CertificateDer<'static>,
     /// Where it called from.
     pub from: SocketAddr,
-    /// This node and the client, which has the number after the last node.
+    /// The nodes that it asks, if these are some of them.
+    pub among: Option<PartySet>,
+    /// This node and the client, which has the number after the last node. If it asks some of the nodes, they
+    /// have the numbers that they have among themselves.
     pub net: TlsNet,
 }
 
@@ -80,7 +86,14 @@ impl Reception {
         };
         let queue = Arc::new(Queue::default());
         let acceptor = Acceptor::start(listener, door, limits.handshake, queue.clone())?;
-        Ok(Reception { queue, me, nodes, limits, local_addr, meter, turned_away, acceptor })
+        let sets = Vec::new();
+        Ok(Reception { queue, me, nodes, sets, limits, local_addr, meter, turned_away, acceptor })
+    }
+
+    /// The same, where clients can also ask some of the nodes, which have numbers of their own among
+    /// themselves. This node is one of each set.
+    pub fn for_some(self, sets: Vec<PartySet>) -> Reception {
+        Reception { sets, ..self }
     }
 
     /// Where it listens.
@@ -90,11 +103,17 @@ impl Reception {
 
     /// The next client; `None` if nobody came within this time. Several threads may wait.
     pub fn next(&self, within: Duration) -> Option<Caller> {
-        let Guest { party, socket, from, .. } = self.queue.next(within)?;
+        let Guest { stream, socket, from, .. } = self.queue.next(within)?;
         let certificate = socket.peer_certificate()?.clone();
-        let (parties, meter) = (self.nodes + 1, self.meter.clone());
-        let net = TlsNet::of_sockets(self.me, parties, self.limits, meter, vec![(party, socket)]);
-        Some(Caller { certificate, from, net })
+        let among = self.sets.iter().find(|set| StreamId::root().of_some(**set) == stream).copied();
+        let before = |set: PartySet| set.iter().filter(|party| *party < self.me).count();
+        let (me, nodes) = match among {
+            Some(set) => (Party(before(set) as u8), set.len()),
+            None => (self.me, self.nodes),
+        };
+        let client = Party(nodes as u8);
+        let net = TlsNet::of_sockets(me, nodes + 1, self.limits, self.meter.clone(), vec![(client, socket)]);
+        Some(Caller { certificate, from, among, net })
     }
 
     /// How many connections were refused for their certificate: it was not admitted, or not within its dates.

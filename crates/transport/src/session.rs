@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use polyclave_protocol::{Error, Party, Result};
+use polyclave_protocol::{Error, Party, PartySet, Result};
 
 use crate::accept::Acceptor;
 use crate::arrival::{Door, Guests};
@@ -26,6 +26,10 @@ pub(crate) struct Session {
     pub(crate) me: Party,
     /// The number of parties, this one included.
     pub(crate) parties: usize,
+    /// The root of the names of its streams.
+    pub(crate) root: StreamId,
+    /// By party, the number under which its calls wait at the switchboard.
+    callers: Vec<Party>,
     pub(crate) limits: Limits,
     pub(crate) switchboard: Arc<Switchboard>,
     pub(crate) meter: Arc<WireMeter>,
@@ -69,7 +73,32 @@ impl Session {
         let door = Door { config, guests: Guests::Parties(certificates), terms, meter: meter.clone() };
         let switchboard = Arc::new(Switchboard::new(keep));
         let acceptor = Acceptor::start(listener, door, limits.handshake, switchboard.clone())?;
-        Ok((Session { me, parties: nodes.len(), limits, switchboard, meter, dialers }, acceptor))
+        let (parties, root) = (nodes.len(), StreamId::root());
+        let callers = Party::all(parties).collect();
+        Ok((Session { me, parties, root, callers, limits, switchboard, meter, dialers }, acceptor))
+    }
+
+    /// The same connections for some of the parties, with numbers of their own: in the order of their numbers
+    /// here. Their streams have other names than those of all parties.
+    pub(crate) fn among(&self, members: PartySet) -> Result<Session> {
+        let of_all: Vec<Party> = members.iter().collect();
+        let number = |of: Party| of_all.iter().zip(0..).find(|(p, _)| **p == of).map(|(_, k)| Party(k));
+        let strangers = members.iter().any(|member| member.index() >= self.parties);
+        let Some(me) = number(self.me).filter(|_| of_all.len() > 1 && !strangers) else {
+            let message = format!("{} with some of {} parties, which are {members}", self.me, self.parties);
+            return Err(Error::misuse(message));
+        };
+        let renumbered = |dialer: &Dialer| Some(Dialer { peer: number(dialer.peer)?, ..dialer.clone() });
+        Ok(Session {
+            me,
+            parties: of_all.len(),
+            root: self.root.of_some(members),
+            callers: of_all.iter().map(|party| self.callers[party.index()]).collect(),
+            limits: self.limits,
+            switchboard: self.switchboard.clone(),
+            meter: self.meter.clone(),
+            dialers: self.dialers.iter().filter_map(renumbered).collect(),
+        })
     }
 
     /// Connects to these peers for one stream. All at once, because each may take the whole time limit.
@@ -88,7 +117,9 @@ impl Session {
             let dialling: Vec<_> = called.map(call).collect();
             let callers = peers.iter().filter(|peer| **peer < self.me);
             let taken = callers.map(|caller| {
-                let taken = self.switchboard.take(*caller, stream, calls, attempt);
+                let waits_as = self.callers[caller.index()];
+                let taken = self.switchboard.take(waits_as, stream, calls, attempt);
+                let taken = taken.map_err(|e| self.numbered_here(e));
                 let taken = taken.inspect_err(|_| attempt.fail())?;
                 Ok(taken.map(|socket| (*caller, socket)))
             });
@@ -102,6 +133,23 @@ impl Session {
         });
         // Where one failed the others gave up: without an error there is a connection to every peer.
         results.into_iter().filter_map(Result::transpose).collect()
+    }
+}
+
+impl Session {
+    /// An error of the switchboard, with the number that the party has here.
+    fn numbered_here(&self, error: Error) -> Error {
+        let here = |of: Party| {
+            let found = self.callers.iter().zip(0..).find(|(caller, _)| **caller == of);
+            found.map_or(of, |(_, number)| Party(number))
+        };
+        match error {
+            Error::Timeout { peer, waited } => Error::Timeout { peer: here(peer), waited },
+            Error::Closed { peer, detail } => Error::Closed { peer: here(peer), detail },
+            Error::Peer { peer, detail } => Error::Peer { peer: here(peer), detail },
+            Error::Disagreement { peer, field } => Error::Disagreement { peer: here(peer), field },
+            other => other,
+        }
     }
 }
 

@@ -13,8 +13,13 @@ impl StreamId {
     }
 
     /// The family of streams among these nodes of a cluster; others have others, even under the same name.
-    pub(crate) fn among(members: PartySet) -> Self {
-        Self::root().child("polyclave transport 2026 streams among members", &members.bits().to_le_bytes())
+    pub(crate) fn among(&self, members: PartySet) -> Self {
+        self.child("polyclave transport 2026 streams among members", &members.bits().to_le_bytes())
+    }
+
+    /// The root of the streams of some of the nodes, which have numbers of their own among themselves.
+    pub(crate) fn of_some(&self, members: PartySet) -> Self {
+        self.child("polyclave transport 2026 root of some of the nodes", &members.bits().to_le_bytes())
     }
 
     /// The `count`-th fork of this stream.

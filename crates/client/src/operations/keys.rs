@@ -15,7 +15,7 @@ impl Client {
     /// report than may lie. Otherwise: those of the first node that does not refuse. A refusal, if more nodes
     /// refuse than the request can do without.
     pub fn info(&self, key: &str) -> Result<KeyInfo> {
-        let (name, workers, strategy) = (name_of(key), self.first(), &self.caller.strategy);
+        let (name, workers, strategy) = (name_of(key), self.first(), &self.groups[0].strategy);
         let show = Operation::Show(operations::Show { key: name.into() });
         let mut answers: Vec<(Party, Result<KeyInfo>)> = Vec::new();
         for which in strategy.asked_for_key(PartySet::all(self.cluster().nodes()), workers.group.suspects()) {

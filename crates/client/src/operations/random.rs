@@ -23,7 +23,7 @@ impl Client {
                 _ => None,
             },
         );
-        let (nodes, needed) = (answers.len(), self.caller.config.quorum());
+        let (nodes, needed) = (answers.len(), self.groups[0].config.quorum());
         let (mut sum, mut reached, mut failed) = (Zeroizing::new(vec![0; bytes]), 0, Vec::new());
         for (node, answer) in answers {
             match answer {

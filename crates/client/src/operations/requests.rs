@@ -16,7 +16,11 @@ impl Client {
     ) -> Result<(Conversation<'_>, Accepted)> {
         self.draft(operation)?;
         let begin = |operation: &Operation| {
-            self.in_one_group(|workers| Conversation::begin(workers, operation, first))
+            let work = |workers| Conversation::begin(workers, operation, first);
+            match operation.describe().only_uses() {
+                true => self.in_one_group_or_pair(work),
+                false => self.in_one_group(work),
+            }
         };
         match (begin(operation), operation) {
             (Err(e), Operation::Use(used)) if e.is_disagreement() && self.may_name_the_newest(used) => {
@@ -52,6 +56,27 @@ impl Client {
     pub(crate) fn ask_all_for_key(&self, operation: &Operation) -> Result<KeyInfo> {
         self.ask_all(operation)?
             .ok_or_else(|| Error::Answers("they made or changed a key and did not say which".into()))
+    }
+
+    /// Begins the use of a key with the first worker group or standby pair that can. A node that is blamed for
+    /// a failure is suspected, so that the two others are asked next.
+    fn in_one_group_or_pair<'c, T>(&'c self, work: impl Fn(Workers<'c>) -> Result<T>) -> Result<T> {
+        let (mut failed, mut tried) = (None, Vec::new());
+        while let Some(workers) = self.next_for_use(&tried) {
+            tried.push(std::ptr::from_ref(workers.group));
+            match work(workers) {
+                Err(e) if e.others_might() => {
+                    if let Some(node) = e.blamed().filter(|_| workers.group.has_standby) {
+                        workers.suspect(node);
+                    }
+                    // What all nodes say is what matters if the pairs cannot help either.
+                    failed.get_or_insert(e);
+                }
+                done => return done.map_err(|e| self.caller.unless_halted(e)),
+            }
+        }
+        let none = || Error::Misuse("the cluster has no workers".into());
+        Err(self.caller.unless_halted(failed.unwrap_or_else(none)))
     }
 
     /// Does something in the first worker group that can.

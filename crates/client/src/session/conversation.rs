@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
+use polyclave_config::Cluster;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceConfig};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
@@ -42,8 +43,8 @@ pub(crate) struct Conversation<'c> {
 
 /// A conversation between two steps: the nodes owe no answer and wait for the client.
 pub(crate) struct Paused {
-    /// The number of the workers with which it goes on.
-    pub(crate) worker_group: u16,
+    /// The nodes with which it goes on.
+    pub(crate) cluster: Cluster,
     net: TlsNet,
     serving: PartySet,
     there: PartySet,
@@ -105,7 +106,7 @@ impl<'c> Conversation<'c> {
     ) -> Result<(Conversation<'c>, Accepted)> {
         // All nodes serve an approved request, so that its approval is used once.
         if operation.describe().only_uses() && workers.caller.approvals.given().is_none() {
-            return workers.caller.strategy.begin(workers, operation, first);
+            return workers.group.strategy.begin(workers, operation, first);
         }
         let mut conversation = Conversation::call_all(workers)?;
         let accepted = conversation.ask(operation, first)?;
@@ -212,7 +213,7 @@ impl<'c> Conversation<'c> {
         if self.workers.caller.halt.is_halted() {
             return Err(Error::Ended);
         }
-        self.workers.caller.strategy.send(self, &bytes).map_err(|e| self.workers.caller.unless_halted(e))
+        self.workers.group.strategy.send(self, &bytes).map_err(|e| self.workers.caller.unless_halted(e))
     }
 
     /// Combines the replies to the oldest message that has no answer yet.
@@ -223,7 +224,7 @@ impl<'c> Conversation<'c> {
             Ok(())
         };
         self.workers
-            .caller
+            .group
             .strategy
             .settle(self, put_together)
             .map_err(|e| self.workers.caller.unless_halted(e))?;
@@ -283,7 +284,7 @@ impl<'c> Conversation<'c> {
                     _ => this.refuse_unexpected(*node)?,
                 }
             }
-            this.workers.caller.strategy.done(&keys)
+            this.workers.group.strategy.done(&keys)
         })?;
         self.keep();
         Ok(done)
@@ -291,9 +292,9 @@ impl<'c> Conversation<'c> {
 
     /// Lets it wait for a step, without its client.
     pub(crate) fn pause(self) -> Paused {
-        let worker_group = self.workers.group.cluster.worker_group();
+        let cluster = self.workers.group.cluster.clone();
         let Conversation { net, serving, there, owed, caught, against, .. } = self;
-        Paused { worker_group, net, serving, there, owed, caught, against }
+        Paused { cluster, net, serving, there, owed, caught, against }
     }
 
     /// Ends a conversation in order. Its connections can be used again.
@@ -321,7 +322,7 @@ impl<'c> Conversation<'c> {
                 _ => self.refuse_unexpected(*node)?,
             }
         }
-        if parts.data.len() < self.workers.caller.config.quorum() {
+        if parts.data.len() < self.workers.group.config.quorum() {
             return Err(Error::Answers("too few of them answered this question".into()));
         }
         Ok(parts)
@@ -339,12 +340,12 @@ impl<'c> Conversation<'c> {
 
     /// Handles a reply to another question.
     fn refuse_unexpected(&self, node: Party) -> Result<()> {
-        self.workers.caller.strategy.refuse_unexpected(self.workers, node)
+        self.workers.group.strategy.refuse_unexpected(self.workers, node)
     }
 
     /// The value that as many nodes sent as the strategy demands.
     fn most<T: PartialEq>(&self, said: impl Iterator<Item = T> + Clone) -> Option<T> {
-        let needed = self.workers.caller.strategy.alike(self.serving.len());
+        let needed = self.workers.group.strategy.alike(self.serving.len());
         said.clone().find(|one| said.clone().filter(|other| other == one).count() >= needed)
     }
 
@@ -360,13 +361,13 @@ impl<'c> Conversation<'c> {
     /// Combines the nodes' parts into bytes.
     fn combined(&self, parts: &[Part<'_>]) -> Result<Zeroizing<Vec<u8>>> {
         let (serving, parts) = self.of_one_length(parts);
-        self.workers.caller.config.combine(serving, &parts).map_err(|e| self.workers.named(apart(e)))
+        self.workers.group.config.combine(serving, &parts).map_err(|e| self.workers.named(apart(e)))
     }
 
     /// Combines the nodes' parts into one element.
     fn element(&self, parts: &[Part<'_>]) -> Result<Element> {
         let (serving, parts) = self.of_one_length(parts);
-        let combined = self.workers.caller.config.combine_elements(serving, &parts);
+        let combined = self.workers.group.config.combine_elements(serving, &parts);
         match combined.map_err(|e| self.workers.named(apart(e)))?.as_slice() {
             [element] => Ok(*element),
             other => Err(Error::Answers(format!("{} elements instead of one", other.len()))),
@@ -376,7 +377,7 @@ impl<'c> Conversation<'c> {
     /// The parts in the order of the nodes, and the set of these nodes, without parts that do not fit.
     fn of_one_length<'r>(&self, parts: &[Part<'r>]) -> (PartySet, Vec<&'r [u8]>) {
         let mut parts = parts.to_vec();
-        self.workers.caller.strategy.drop_misfits(&mut parts);
+        self.workers.group.strategy.drop_misfits(&mut parts);
         parts.sort_by_key(|(node, _)| *node);
         (parts.iter().map(|(node, _)| *node).collect(), parts.into_iter().map(|(_, part)| part).collect())
     }

@@ -11,7 +11,7 @@ use polyclave_config::{Card, Cluster};
 use polyclave_kernels::process::PerProcess;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::session::random_bytes;
-use polyclave_protocol::{Party, PartySet};
+use polyclave_protocol::{Party, PartySet, catalog};
 use polyclave_transport::{CLIENT_CONNECT, Halt, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
 
 use crate::session::approvals::Approvals;
@@ -19,7 +19,7 @@ use crate::session::kept::Kept;
 use crate::session::load::Busy;
 use crate::session::replies::{LATE, receive, send_to_each};
 use crate::session::state::State;
-use crate::session::strategy::Strategy;
+use crate::session::strategy::{self, Strategy};
 use crate::{Error, Result};
 
 /// A node that does not answer within this time is taken for gone.
@@ -28,6 +28,9 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 const ALONE: Duration = Duration::from_secs(10);
 /// A node that did not accept a connection, or caused a failure, is asked last for this time.
 const SUSPECT: Duration = Duration::from_secs(10);
+
+/// How long a node is waited for where two can go on without it.
+const AWAY: Duration = Duration::from_millis(1500);
 
 /// Where the others lack material together, a node that could not be reached this long ago is asked once
 /// more.
@@ -52,8 +55,6 @@ pub(crate) struct Caller {
     /// For whom it asks; empty if for itself.
     pub(crate) on_behalf_of: String,
     pub(crate) identity: Identity,
-    pub(crate) config: Arc<AnyServiceConfig>,
-    pub(crate) strategy: Arc<dyn Strategy>,
     /// What the user was told about nodes that were left out.
     pub(crate) left_out: Arc<PerProcess<LeftOut>>,
     /// Receives remarks that a person should read although nothing failed.
@@ -99,9 +100,13 @@ impl Caller {
     }
 }
 
-/// One worker of each node.
+/// One worker of each node, or two of three nodes that go on while the third one is away.
 pub(crate) struct WorkerGroup {
     pub(crate) cluster: Cluster,
+    pub(crate) config: Arc<AnyServiceConfig>,
+    pub(crate) strategy: Arc<dyn Strategy>,
+    /// Whether two of the nodes can serve what all of them cannot.
+    pub(crate) has_standby: bool,
     nodes: Vec<Node>,
     limits: Limits,
     state: PerProcess<State>,
@@ -109,8 +114,12 @@ pub(crate) struct WorkerGroup {
 
 impl WorkerGroup {
     /// The group that a cluster file is for. If it is one of several, a node that refuses a connection is not
-    /// asked again: another group is.
-    pub(crate) fn new(cluster: Cluster, is_one_of_several: bool) -> WorkerGroup {
+    /// asked again: another group is. If it has standby pairs, one that does not answer is not waited for as
+    /// long.
+    pub(crate) fn new(cluster: Cluster, is_one_of_several: bool) -> Result<WorkerGroup> {
+        let config = catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
+        let strategy = strategy::of(&config, cluster.nodes(), cluster.threshold()).into();
+        let has_standby = !cluster.pairs().is_empty();
         let address = |card: &Card| Node {
             address: card.client_address.clone(),
             certificates: card.certificates.clone(),
@@ -120,7 +129,11 @@ impl WorkerGroup {
         if is_one_of_several {
             limits.refused = Duration::ZERO;
         }
-        WorkerGroup { cluster, nodes, limits, state: PerProcess::default() }
+        if has_standby || cluster.pair().is_some() {
+            limits.connect = limits.connect.min(AWAY);
+        }
+        let (config, state) = (Arc::new(config), PerProcess::default());
+        Ok(WorkerGroup { cluster, config, strategy, has_standby, nodes, limits, state })
     }
 
     /// What this process remembers. A child of a fork begins anew.
@@ -262,7 +275,7 @@ impl Workers<'_> {
 
     /// The error if a node sent no reply.
     fn no_answer(&self, net: &mut TlsNet, party: Party) -> Error {
-        self.caller.strategy.note_silent(*self, party);
+        self.group.strategy.note_silent(*self, party);
         let gone = net.wait([party].into_iter().collect(), Duration::ZERO).err();
         self.named(gone.unwrap_or(polyclave_protocol::Error::Timeout { peer: party, waited: ALONE }).into())
     }
@@ -330,12 +343,12 @@ impl Workers<'_> {
         }
         if !missing.is_empty() {
             let which = missing.into_iter().collect();
-            let cluster = self.group.cluster.connection_id();
+            let cluster = &self.group.cluster;
             let called = call(
                 &self.caller.identity,
                 self.group.limits,
                 &self.group.nodes,
-                cluster,
+                (cluster.connection_id(), cluster.pair()),
                 which,
                 &self.caller.halt,
             );

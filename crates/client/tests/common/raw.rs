@@ -56,7 +56,7 @@ impl Raw {
         let nodes: Vec<Node> = file.cards().iter().map(address).collect();
         let limits = Limits { idle: LONG, ..Limits::for_clients() };
         let all = PartySet::all(nodes.len());
-        let lines = call(identity, limits, &nodes, file.id(), all, &Halt::default()).into_iter();
+        let lines = call(identity, limits, &nodes, (file.id(), None), all, &Halt::default()).into_iter();
         let net = |party, line| TlsNet::of_lines(nodes.len(), limits, vec![(party, line)]);
         Raw { lines: lines.map(|(party, line)| Some(net(party, line.ok()?))).collect() }
     }

@@ -42,6 +42,7 @@ mod rollback;
 mod sealed_bound;
 mod sealed_keys;
 mod session_keys;
+mod standby;
 mod tampering;
 mod tokenize;
 mod versions;

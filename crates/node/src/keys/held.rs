@@ -12,6 +12,7 @@ use crate::clients::rules::{Client, Rules};
 use crate::computation::key::{Shares, unreadable};
 use crate::error::of_store;
 use crate::keys::names::{Names, Taken};
+use crate::keys::standby::StandbyStores;
 
 /// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key
 /// at least.
@@ -27,6 +28,10 @@ pub(crate) struct Keys {
     nodes: usize,
     /// The most keys that the operator allows.
     most: usize,
+    /// In a standby pair, where this node's shares for it are.
+    shares: Option<Arc<Store>>,
+    /// The stores of this node's standby pairs.
+    standby: Arc<StandbyStores>,
 }
 
 /// The refusal if this node's record of a key is damaged.
@@ -77,7 +82,35 @@ fn page(mut keys: Vec<KeyInfo>) -> Reply {
 impl Keys {
     pub(crate) fn new(store: Arc<Store>, (quorum, nodes): (usize, usize), most: usize) -> Keys {
         let names = Arc::new(Names::new(store.clone()));
-        Keys { store, names, quorum, nodes, most }
+        Keys { store, names, quorum, nodes, most, shares: None, standby: Arc::default() }
+    }
+
+    /// The same keys with this node's shares of them for a standby pair.
+    pub(crate) fn in_standby(&self, shares: Arc<Store>) -> Keys {
+        let Keys { store, names, quorum, nodes, most, standby, .. } = self;
+        let (store, names, standby) = (store.clone(), names.clone(), standby.clone());
+        Keys { store, names, quorum: *quorum, nodes: *nodes, most: *most, shares: Some(shares), standby }
+    }
+
+    /// The stores of this node's standby pairs.
+    pub(crate) fn standby(&self) -> &Arc<StandbyStores> {
+        &self.standby
+    }
+
+    /// A key with the shares that it is computed with here.
+    fn with_shares(&self, key: Arc<StoredKey>) -> Result<Arc<StoredKey>, Refusal> {
+        let Some(standby) = &self.shares else { return Ok(key) };
+        let name = &key.info.properties.name;
+        let is_there = standby.holds_standby(key.info.id).map_err(of_store)?;
+        if key.state != KeyState::Announced || !is_there {
+            let message = format!(
+                "the standby pair has no shares of the key '{name}' yet: it gets them while all nodes are there"
+            );
+            return Err(Refusal::new(Reason::Unavailable, message));
+        }
+        let shares = standby.shares_of(key.info.id).map_err(|e| damaged(name, e))?;
+        let StoredKey { info, state, maker, .. } = &*key;
+        Ok(Arc::new(StoredKey { info: info.clone(), state: *state, shares, maker: maker.clone() }))
     }
 
     /// The current version of a key and this node's shares of it. If none is announced, one that is not: the
@@ -105,7 +138,7 @@ impl Keys {
             announced => announced,
         };
         match key {
-            Some(key) => Ok((key.info.clone(), key)),
+            Some(key) => Ok((key.info.clone(), self.with_shares(key)?)),
             None => Err(no_key(name)),
         }
     }
@@ -113,7 +146,7 @@ impl Keys {
     /// The same for the version with an id, announced or not.
     pub(crate) fn with_id(&self, name: &str, id: [u8; 16]) -> Result<(KeyInfo, Arc<StoredKey>), Refusal> {
         if let Some(key) = self.store.find(name, Which::Id(id)).map_err(|e| damaged(name, e))? {
-            return Ok((key.info.clone(), key));
+            return Ok((key.info.clone(), self.with_shares(key)?));
         }
         let message = match self.store.state(name, id).map_err(of_store)? {
             Some(KeyState::Deleted) => {
@@ -247,13 +280,16 @@ impl Keys {
         self.store.withdraw_deletion(ids).map_err(of_store)
     }
 
-    /// Deletes a version of a key, or all, if there are any. Returns the newest of them.
+    /// Deletes a version of a key, or all, if there are any, with the shares of standby pairs. Returns the
+    /// newest of them.
     pub(crate) fn delete(&self, name: &str, version: Option<u32>) -> Result<Option<KeyInfo>, Refusal> {
+        let standby = self.standby.change();
         // Deletion works even if shares cannot be read.
         let mut newest = None;
         for found in self.store.versions(name).map_err(of_store)? {
             let (info, _) = found.map_err(|e| damaged(name, e))?;
             if version.is_none_or(|version| version == info.version) {
+                standby.remove(info.id).map_err(of_store)?;
                 self.store.delete(name, info.id).map_err(of_store)?;
                 newest.get_or_insert(info);
             }

@@ -117,6 +117,17 @@ impl SessionContext {
         }
     }
 
+    /// Joins a session that makes its material on the way.
+    pub(crate) fn join_unstocked(
+        &self,
+        material: &Material,
+        stream: Stream,
+        serving: PartySet,
+    ) -> Result<AnyServiceSession> {
+        let setup = self.epoch.as_ref().map_or(&self.setup.setup, |epoch| &epoch.setup);
+        material.config.join(setup, stream, serving)
+    }
+
     /// Refuses another step if it is too long ago that the common secrets of this context were replaced.
     pub(crate) fn refuse_outlived(&self, material: &Material) -> Result<(), Refusal> {
         if !material.has_outlived(&self.setup.id) {

@@ -31,6 +31,9 @@
 //!   keys too dangerous to refresh. A failure in a later round of a refresh counts again.
 //! * **Unanswered checks** count one by one.
 //!
+//! **Standby pairs.** A check that fails in a standby pair puts the node under quarantine in all: one of the
+//! two nodes departed from the protocol, and it is one of the three. Each pair counts for its own MAC key.
+//!
 //! A caller that runs several sessions at once gives [`judge`] the error of each session as soon as that
 //! session ends. It does not wait for the others. While a failure or a silence is not written down, the node
 //! does not use its MAC key ([`Material::refuse_uncounted`]).
@@ -132,8 +135,17 @@ impl From<String> for Failure {
 /// says what was under way, never how far. A caller that runs several sessions calls this once for each
 /// error, as soon as the session ends.
 pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
+    judge_named(material, during, error, |node| material.members.name_of(node).to_owned())
+}
+
+/// The same for an error in which nodes have other numbers than they have under these common secrets.
+pub(crate) fn judge_named(
+    material: &Material,
+    during: &str,
+    error: &Error,
+    name_of: impl Fn(Party) -> String,
+) -> bool {
     let has_mac_key = material.strategy.has_mac_key();
-    let name_of = |node: Party| material.members.name_of(node).to_owned();
     let failure = match error {
         Error::CheckFailed { what } if *what == EARLIER_CHECK => {
             material.end_epoch(match has_mac_key {
@@ -205,6 +217,9 @@ impl Material {
             self.strategy.give_up(self, "a check failed");
             failure.announce(&self.logbook);
             metrics::gauge!("polyclave_quarantined").set(1.0);
+            if let Some(of_all) = &self.of_all {
+                of_all.quarantine(failure);
+            }
         }
     }
 
@@ -267,6 +282,9 @@ impl Material {
                 }
             }
         }
+        if self.of_all.is_some() {
+            return;
+        }
         let Guesses { failed, unanswered } = self.guesses();
         metrics::gauge!("polyclave_checks_failed").set(f64::from(failed));
         metrics::gauge!("polyclave_checks_unanswered").set(f64::from(unanswered));
@@ -300,7 +318,7 @@ impl Material {
     }
 
     pub(crate) fn is_quarantined(&self) -> bool {
-        self.quarantine.read().is_some()
+        self.quarantine.read().is_some() || self.of_all.as_ref().is_some_and(|all| all.is_quarantined())
     }
 
     /// The refusal of every request for a computation.

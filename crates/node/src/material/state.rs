@@ -1,6 +1,6 @@
 //! The state of one node's material, and the parts of the node that making it takes.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
@@ -36,6 +36,8 @@ pub(crate) struct Means {
     pub(crate) boot: [u8; 16],
     /// How many processors the node counts on.
     pub(crate) processors: usize,
+    /// That of all nodes, in a standby pair: a failed check in the pair stops all.
+    pub(crate) of_all: Option<Arc<Material>>,
 }
 
 /// Common secrets, epoch, quarantine, stock and refresh of one node, and the parts of the node that making
@@ -51,6 +53,10 @@ pub(crate) struct Material {
     pub(super) boot: [u8; 16],
     /// How many processors the node counts on.
     pub(super) processors: usize,
+    /// That of all nodes, in a standby pair.
+    pub(super) of_all: Option<Arc<Material>>,
+    /// For which standby pairs this node lacks shares of keys, a bit each.
+    pub(crate) lacks_standby: AtomicU8,
     /// This material, for guards that belong to it.
     pub(super) this: Weak<Material>,
     /// By kind: how much material is to be in stock.
@@ -85,7 +91,7 @@ impl Material {
         strategy: Box<dyn MaterialStrategy>,
         levels: Levels,
     ) -> Result<Arc<Material>> {
-        let Means { config, members, network, threads, store, logbook, boot, processors } = means;
+        let Means { config, members, network, threads, store, logbook, boot, processors, of_all } = means;
         let quarantine = store.quarantined().map_err(system)?;
         Ok(Arc::new_cyclic(|this| Material {
             strategy,
@@ -99,6 +105,8 @@ impl Material {
             logbook,
             boot,
             processors,
+            of_all,
+            lacks_standby: AtomicU8::default(),
             this: this.clone(),
             setup: RwLock::default(),
             setting_up: Mutex::default(),
@@ -125,6 +133,11 @@ impl Material {
         self.epoch().is_some() || self.strategy.refuse_without_epoch(self).is_ok()
     }
 
+    /// How many processors the node counts on.
+    pub(crate) fn processors(&self) -> usize {
+        self.processors
+    }
+
     /// What this node tells its peers about itself.
     pub(crate) fn state(&self) -> State {
         State {
@@ -134,6 +147,7 @@ impl Material {
             prepared: self.refresh.prepared.load(Relaxed),
             levels: self.levels(),
             keys: self.store.count().unwrap_or_default().try_into().unwrap_or(u32::MAX),
+            lacks_standby: self.lacks_standby.load(Relaxed),
         }
     }
 }

@@ -30,6 +30,11 @@ impl Network {
         Network { members, mesh, peers }
     }
 
+    /// The connections of this node with some of the others, who have numbers of their own among themselves.
+    pub(crate) fn among(&self, members: Arc<Members>, set: PartySet) -> Result<Network> {
+        Ok(Network::new(members, self.mesh.among(set)?))
+    }
+
     /// Opens a stream among some nodes. All of them open it under this name.
     pub(crate) fn open(&self, name: &str, among: PartySet) -> Result<TlsNet> {
         self.mesh.open(name, among, CONNECT)

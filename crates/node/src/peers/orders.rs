@@ -43,6 +43,8 @@ pub(crate) enum Order {
     Fill { name: [u8; 16], kind: u8, count: u32, request: Option<[u8; 16]> },
     /// Take part in a round of a rotation, all nodes together.
     Rotate { name: [u8; 16] },
+    /// Give keys to the standby pair of this number, all nodes together.
+    Standby { name: [u8; 16], pair: u8 },
 }
 
 /// What a node tells one peer while nothing else is to be told.
@@ -72,6 +74,8 @@ pub(crate) struct State {
     pub(crate) levels: Levels,
     /// How many keys it has.
     pub(crate) keys: u32,
+    /// For which of the standby pairs it lacks shares of keys, a bit each, by their numbers.
+    pub(crate) lacks_standby: u8,
 }
 
 /// What a node says of itself at the beginning of a control stream.
@@ -135,7 +139,7 @@ mod tests {
         let orders = [
             Order::Beat(Beat::default()),
             beat(State { epoch: [3; 32], quarantined: true, prepared: true, ..State::default() }),
-            beat(State { keys: 70_000, ..State::default() }),
+            beat(State { keys: 70_000, lacks_standby: 5, ..State::default() }),
             beat(State { levels: [1, 0, 1000, 4, 5, 6, 7, u16::MAX], ..State::default() }),
             beat(State { wants_refresh: true, ..State::default() }),
             Order::Channel { serving: PartySet::all(3), name: [7; 16] },
@@ -144,6 +148,7 @@ mod tests {
             Order::Fill { name: [2; 16], kind: 3, count: 640, request: None },
             Order::Fill { name: [2; 16], kind: 3, count: 640, request: Some([5; 16]) },
             Order::Rotate { name: [4; 16] },
+            Order::Standby { name: [6; 16], pair: 2 },
         ];
         for order in orders {
             let bytes = api::encode(&order).expect("it is small");

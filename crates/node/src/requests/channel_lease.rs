@@ -20,6 +20,9 @@ const QUEUE: Duration = Duration::from_secs(10);
 /// time limit of the hello.
 const FOLLOWERS_TURN: Duration = Duration::from_millis(1500);
 
+/// How long a node that is not connected is waited for where two can go on without it.
+const SOON_BACK: Duration = Duration::from_millis(300);
+
 /// A channel for one request. When dropped it goes back to where it came from, to be used again if it is
 /// [`sound`](ChannelLease::sound).
 pub(crate) struct ChannelLease<'c> {
@@ -103,7 +106,7 @@ fn lead<'c>(
     let mut tries = 0;
     loop {
         tries += 1;
-        await_members(service, serving)?;
+        await_members(service, plan)?;
         let net = match service.channels.take(serving, &plan.client, QUEUE, client_is_there) {
             Turn::Free(net) => Some(net),
             Turn::Open => None,
@@ -137,9 +140,14 @@ fn lead<'c>(
     }
 }
 
-/// Waits a short time for serving nodes that are not connected here, if the strategy allows it.
-fn await_members(service: &Service, serving: PartySet) -> Result<(), Refusal> {
-    let until = Instant::now() + service.strategy.patience().returning;
+/// Waits a short time for serving nodes that are not connected here, if the strategy allows it. Not as long
+/// if two can go on without the third.
+fn await_members(service: &Service, plan: &Plan) -> Result<(), Refusal> {
+    let serving = plan.request.serving;
+    let can_do_without =
+        service.members.cluster.has_standby() && plan.request.operation.describe().only_uses();
+    let longest = if can_do_without { SOON_BACK } else { Duration::MAX };
+    let until = Instant::now() + service.strategy.patience().returning.min(longest);
     loop {
         let Some(missing) = serving.without(service.network.peers.connected()).iter().next() else {
             return Ok(());

@@ -72,6 +72,11 @@ impl Channels {
         Channels { most, state: Mutex::new(state), changed: Condvar::new() }
     }
 
+    /// The limit for each serving set.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
     /// Gives a request of a client a free channel, or permission to open one, when it is the request's turn.
     /// The channel counts as lent from now on. The requests of a client that went away leave the queue.
     pub(crate) fn take(

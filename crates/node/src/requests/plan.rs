@@ -99,6 +99,13 @@ impl Plan {
             return Err(Refusal::new(Reason::Malformed, message));
         }
         let needs_all = !request.operation.describe().only_uses();
+        if let Some(of_all) = service.of_all.as_ref().filter(|_| needs_all) {
+            let message = format!(
+                "keys are made, changed and deleted by all nodes, and this was asked of two of them, which go on while {} is away;                  ask all nodes, when it is back",
+                of_all.third()
+            );
+            return Err(Refusal::new(Reason::Unavailable, message));
+        }
         let least = if needs_all { service.members.nodes } else { service.config.quorum() };
         if serving.len() < least {
             let message =
@@ -109,7 +116,9 @@ impl Plan {
         let asked = operation.permissions_here(service, client)?;
         asked.iter().try_for_each(|asked| service.rules.allow(client, asked))?;
         let approvals = service.approvals();
-        let approved = approvals.check(client, &request, &asked, serving.len() == service.members.nodes)?;
+        let approved = approvals.check(client, &request, &asked, {
+            serving.len() == service.members.nodes && service.of_all.is_none()
+        })?;
         let mut draft = Draft { service, client, asked: &asked, taken: None };
         let planned = operation.plan(&mut draft)?;
         let taken = draft.taken;

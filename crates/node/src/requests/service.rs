@@ -39,17 +39,41 @@ pub(crate) struct Service {
     pub(crate) rollback_guard: Marks,
     pub(crate) material: Arc<Material>,
     pub(crate) rules: Rules,
-    pub(crate) clients: Clients,
+    pub(crate) clients: Arc<Clients>,
     pub(crate) keys: Keys,
     pub(crate) library: Library,
     pub(crate) channels: Channels,
     pub(crate) pending: PendingRequests,
-    pub(crate) memory: Memory,
+    pub(crate) memory: Arc<Memory>,
     /// Blocks computed since this node started.
     pub(crate) computed: Arc<AtomicU64>,
     /// How the node behaves: honestly, or, in tests, as a cheater.
     pub(crate) faults: FaultInjection,
+    /// What all nodes serve with, if these are the two nodes of a standby pair.
+    pub(crate) of_all: Option<OfAll>,
 }
+
+/// The service of all nodes, of which two are a standby pair.
+pub(crate) struct OfAll {
+    pub(crate) service: Arc<Service>,
+    /// The two nodes, by their numbers among all.
+    pub(crate) pair: PartySet,
+}
+
+impl OfAll {
+    /// The name of the node that is not of the pair.
+    pub(crate) fn third(&self) -> String {
+        let members = &self.service.members;
+        members.names_of(members.all().without(self.pair)).join(" and ")
+    }
+}
+
+/// How often a use in a standby pair is charged to the budget of a key. Let a node cheat, and let f, p, q and
+/// r be the blocks that were computed by all three nodes, by the honest two, and by each of these with the
+/// cheater. The honest nodes charge f + 2 p + 2 q and f + 2 p + 2 r, each at most the budget. Half of the sum
+/// is f + 2 p + q + r, so what was computed, f + p + q + r, is within the budget, whatever the cheater told
+/// each of them of the other.
+const CHARGED_IN_STANDBY: u64 = 2;
 
 impl Service {
     /// Where approvals are checked and spent.
@@ -71,7 +95,16 @@ impl Service {
         }
         let of_key = asked.iter().filter(|asked| asked.key == info.properties.name);
         self.rules.charge(client, of_key, [0, blocks])?;
-        self.keys.pay(info, blocks)?;
-        self.rollback_guard.protect(serving)
+        match &self.of_all {
+            None => {
+                self.keys.pay(info, blocks)?;
+                self.rollback_guard.protect(serving)
+            }
+            // The budget is in the store that all nodes guard.
+            Some(OfAll { service, pair }) => {
+                service.keys.pay(info, blocks.saturating_mul(CHARGED_IN_STANDBY))?;
+                service.rollback_guard.protect(*pair)
+            }
+        }
     }
 }

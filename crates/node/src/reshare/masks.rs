@@ -23,19 +23,19 @@ use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::{Error, Party};
-use polyclave_store::{MovedKey, StoreError};
+use polyclave_store::{MovedKey, Store, StoreError};
 
 use super::Node;
 use super::moving::NewSide;
 use super::offers::{Common, MASKED};
 use super::plan::Way;
 use super::receiving::{Known, received};
-use crate::Result;
 use crate::clock::now;
 use crate::computation::circuits::Library;
 use crate::computation::key::{RAW, ROUND_KEYS, SECOND};
 use crate::error::system;
 use crate::material::quarantine::{Failure, refuse_guessed};
+use crate::{FaultInjection, Result};
 
 /// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in
 /// memory, up to 2 MB a key. Each new node makes it with every other one. Nodes that have no part in a step
@@ -75,12 +75,12 @@ impl OldSide {
 
 /// The same part of some keys of one cipher, which moves as one value: where its bytes stand among all that
 /// moves.
-pub(super) struct KeyGroup<'k> {
+pub(crate) struct KeyGroup<'k> {
     pub(super) part: &'static str,
     /// One a lane.
     pub(super) keys: Vec<&'k Common>,
-    pub(super) at: usize,
-    pub(super) shape: Shape,
+    pub(crate) at: usize,
+    pub(crate) shape: Shape,
 }
 
 impl KeyGroup<'_> {
@@ -115,7 +115,7 @@ pub(super) fn move_piece(
         None => None,
     };
     let leaving = match &of_old {
-        Some(session) => restored(node, (&batches, library), session)?,
+        Some(session) => restored((node.store, &node.faults), (&batches, library), session)?,
         None => Vec::new(),
     };
     let mut sessions = Sessions { old: of_old.as_mut(), new: of_new.as_mut().map(|(session, ..)| session) };
@@ -170,7 +170,7 @@ fn failed(node: &Node<'_>, failure: &Failure) -> Result<(), StoreError> {
 }
 
 /// Where the parts of some keys stand, one after another: the same at all nodes.
-fn layout<'k>(piece: &'k [Common], library: &Library) -> Result<Vec<KeyGroup<'k>>> {
+pub(crate) fn layout<'k>(piece: &'k [Common], library: &Library) -> Result<Vec<KeyGroup<'k>>> {
     let mut ciphers: BTreeMap<&str, Vec<&Common>> = BTreeMap::new();
     for key in piece {
         let properties = &key.info.properties;
@@ -216,8 +216,8 @@ fn port<'c>(cipher: &'c Cipher, part: &str) -> &'c Port {
 
 /// At an old node: its stored values. Those with other images of their cells, of an older version of the
 /// program, leave apart.
-fn restored(
-    node: &Node<'_>,
+pub(crate) fn restored(
+    (store, faults): (&Store, &FaultInjection),
     (batches, library): (&[KeyGroup<'_>], &Library),
     session: &AnyServiceSession,
 ) -> Result<Vec<Leaving>> {
@@ -227,11 +227,11 @@ fn restored(
         let port = port(&cipher, part);
         let mut runs: Vec<Vec<AnyShared>> = Vec::new();
         for key in keys {
-            let mut shares = node.store.shares_of(key.info.id).map_err(system)?;
+            let mut shares = store.shares_of(key.info.id).map_err(system)?;
             let missing =
                 || Error::System(format!("the {part} of the key {} is gone", key.info.properties.name));
             let stored = shares.get_mut(*part).ok_or_else(missing)?;
-            node.faults.spoil_stored(stored);
+            faults.spoil_stored(stored);
             let value = session.restore(stored)?;
             match runs.last_mut() {
                 Some(values) if session.can_join(&values[0], &value) => values.push(value),

@@ -81,6 +81,14 @@ pub(crate) struct CommonKeys {
 }
 
 impl Common {
+    /// A key that goes to some of the nodes that hold it, which go on counting what it has spent. `parts` are
+    /// the names of what is stored of it.
+    pub(crate) fn stays<'p>(info: KeyInfo, parts: impl Iterator<Item = &'p String>) -> Common {
+        let masked = parts.filter(|part| MASKED.contains(&part.as_str()));
+        let parts = masked.map(|part| (part.clone(), Vec::new())).collect();
+        Common { info, parts, spent: 0, children: Ciphers::default() }
+    }
+
     /// The key with a new node's shares.
     pub(crate) fn moved(&self, shares: Shares) -> MovedKey {
         MovedKey { info: self.info.clone(), spent: self.spent, children: self.children.clone(), shares }

@@ -26,14 +26,14 @@ use crate::computation::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, only_itself}
 
 /// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher
 /// that takes a tweak has the last one only.
-pub(super) type Completions = HashMap<String, Compiled>;
+pub(crate) type Completions = HashMap<String, Compiled>;
 
 /// The circuits that keys are for, and those that are evaluated here.
-pub(super) struct Known<'k> {
-    pub(super) library: &'k Library,
+pub(crate) struct Known<'k> {
+    pub(crate) library: &'k Library,
     /// A session of the kind that will use the keys: which views of their cells are stored follows from it.
-    pub(super) stored: &'k AnyServiceSession,
-    pub(super) completions: &'k mut Completions,
+    pub(crate) stored: &'k AnyServiceSession,
+    pub(crate) completions: &'k mut Completions,
 }
 
 /// What has arrived of a key, and what was computed from it.
@@ -49,7 +49,7 @@ struct Parts {
 }
 
 /// The keys of a piece, as this node stores them.
-pub(super) fn received(
+pub(crate) fn received(
     (piece, batches): (&[Common], &[KeyGroup<'_>]),
     arrived: &Arrived,
     Known { library, stored, completions }: Known<'_>,

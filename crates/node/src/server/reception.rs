@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use polyclave_api::{self as api, Detail, Operation, Reason, Refusal, Reply, Request, operations};
 use polyclave_config::check_name;
-use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
+use polyclave_protocol::{Error, PartySet};
 use polyclave_transport::{Caller, Reception, TlsNet};
 
 use crate::Result;
@@ -29,14 +29,21 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long running requests may take to end when the node stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// Accepts and serves clients until the node stops.
-pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
+/// Accepts and serves clients until the node stops. `pair_of` gives the standby pair of these nodes, if it is
+/// there.
+pub(crate) fn receive_clients(
+    core: &Arc<Core>,
+    reception: &Reception,
+    pair_of: &dyn Fn(PartySet) -> Option<Arc<Core>>,
+) {
     let running = Arc::new(AtomicUsize::new(0));
     while !core.threads.is_stopping() {
         let Some(caller) = reception.next(POLL_INTERVAL) else { continue };
+        // If there is no such pair at present, the connection is closed: nothing was asked yet.
+        let Some(of) = caller.among.map_or(Some(core.clone()), pair_of) else { continue };
         let counted = running.clone();
         counted.fetch_add(1, Relaxed);
-        let served = core.spawn("client", move |core| {
+        let served = of.spawn("client", move |core| {
             serve_client(core, caller);
             counted.fetch_sub(1, Relaxed);
         });
@@ -53,7 +60,7 @@ pub(crate) fn receive_clients(core: &Arc<Core>, reception: &Reception) {
 
 /// Serves one client's requests, one after the other, until the client leaves.
 fn serve_client(core: &Arc<Core>, caller: Caller) {
-    let Caller { certificate, mut net, from } = caller;
+    let Caller { certificate, mut net, from, .. } = caller;
     let Some(name) = core.rules.client_of(&certificate) else { return };
     let party = core.members.client();
     let connection = match core.service.clients.connection(&name) {
@@ -153,6 +160,10 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
         }
     };
     let (ticket, id) = (ticket(client, &request.id), request.id);
+    if core.service.of_all.is_some() {
+        let pair = core.members.names_of(core.members.all()).join(",");
+        detail = format!("standby={pair} {detail}").trim_end().to_owned();
+    }
     let event = Event { client: &client.name, operation: kind, key: &key, request: id, ..Event::default() };
     // What other workers have changed is shown, too.
     let known = || core.material.sync();

@@ -41,6 +41,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         advice: "for tests: a dealer's seed is at every node, so each of them knows all keys",
         stock: Levels::FEW,
         stream_bytes_a_second: None,
+        standby: None,
         config: |nodes, _| Ok(AnyServiceConfig::new(AdditiveConfig { parties: nodes })),
     }),
 };

@@ -17,6 +17,7 @@ pub static PASSIVE: Descriptor = Descriptor {
         advice: "all three nodes serve, with the fewest bytes; a node that runs altered code can get at keys",
         stock: Levels::FEW,
         stream_bytes_a_second: Some(10_000_000),
+        standby: None,
         config: |nodes, threshold| {
             check(Passive::NAME, nodes, threshold)?;
             Ok(AnyServiceConfig::new(ReplicatedConfig::<Passive>::default()))
@@ -36,6 +37,7 @@ pub static ACTIVE: Descriptor = Descriptor {
                  check the nodes stop, and cannot tell which of them cheats",
         stock: Levels::FEW,
         stream_bytes_a_second: Some(1_200_000),
+        standby: Some("spdz-tower"),
         config: |nodes, threshold| {
             check(Active::NAME, nodes, threshold)?;
             Ok(AnyServiceConfig::new(ReplicatedActiveConfig::default()))

@@ -28,6 +28,7 @@ pub static PASSIVE: Descriptor = Descriptor {
         advice: "any 2T + 1 nodes serve, fast; a node that runs altered code can get at keys",
         stock: Levels::FEW,
         stream_bytes_a_second: Some(3_000_000),
+        standby: None,
         config: |nodes, threshold| {
             Ok(AnyServiceConfig::new(ShamirConfig {
                 structure: Structure::new(nodes, threshold)?,
@@ -72,6 +73,7 @@ pub static ACTIVE: Descriptor = Descriptor {
         // Enough for a chunk of a sealed file, and for some kilobytes under Triple DES.
         stock: Levels { aes_blocks: 20_480, des_blocks: 1024 },
         stream_bytes_a_second: None,
+        standby: None,
         config: |nodes, threshold| {
             let structure = Structure::new(nodes, threshold)?;
             Ok(AnyServiceConfig::new(ShamirActiveConfig::new(

@@ -20,6 +20,7 @@ pub static MASKED_TABLES: Descriptor = Descriptor {
                  is in stock waits for it",
         stock: Levels::FEW,
         stream_bytes_a_second: Some(350),
+        standby: None,
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             Ok(AnyServiceConfig::new(quickest(LookupMethod::MaskedTables, nodes, material)?))
@@ -63,6 +64,7 @@ pub static TOWER: Descriptor = Descriptor {
         // 64 KiB of AES at once; records for them take 107 MB.
         stock: Levels { aes_blocks: 4096, des_blocks: 64 },
         stream_bytes_a_second: Some(20_000),
+        standby: None,
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             Ok(AnyServiceConfig::new(quickest(LookupMethod::Tower, nodes, material)?))

@@ -43,6 +43,7 @@ pub static LINEAR_64: Descriptor = Descriptor {
                  requests take longer",
         stock: Levels::FEW,
         stream_bytes_a_second: None,
+        standby: None,
         config: |_, _| {
             Ok(AnyServiceConfig::new(ServedConfig::new(spdz::Preprocessing::Mascot {
                 expansion: EXPANSION,

@@ -95,7 +95,7 @@ fn nobody_starts_with_a_certificate_outside_its_time() {
             cluster.try_start(0).err(),
             endpoint.join(Party(0), &list).err(),
             Reception::start("127.0.0.1:0", identity.clone(), PATIENT, Party(0), 2, CLUSTER, admits).err(),
-            call(&identity, PATIENT, &cluster.nodes, CLUSTER, set(&[1]), &Halt::default())
+            call(&identity, PATIENT, &cluster.nodes, (CLUSTER, None), set(&[1]), &Halt::default())
                 .pop()
                 .and_then(|(_, line)| line.err()),
         ];

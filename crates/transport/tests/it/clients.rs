@@ -41,7 +41,7 @@ fn doors(n: usize, limits: Limits) -> (Doors, Identity) {
 
 impl Doors {
     fn call(&self, client: &Identity, which: &[u8]) -> Vec<(Party, Result<Line>)> {
-        call(client, PATIENT, &self.nodes, CLUSTER, set(which), &Halt::default())
+        call(client, PATIENT, &self.nodes, (CLUSTER, None), set(which), &Halt::default())
     }
 
     fn net(&self, client: &Identity, which: &[u8]) -> TlsNet {
@@ -124,7 +124,7 @@ fn a_client_that_is_not_admitted_is_told_and_counted_until_it_is() {
 #[test]
 fn a_node_with_another_certificate_or_cluster_is_refused() {
     let (mut doors, client) = doors(1, PATIENT);
-    let message = refusal(call(&client, PATIENT, &doors.nodes, [9; 16], set(&[0]), &Halt::default()));
+    let message = refusal(call(&client, PATIENT, &doors.nodes, ([9; 16], None), set(&[0]), &Halt::default()));
     assert_eq!(message, Error::Disagreement { peer: Party(0), field: "cluster" });
     doors.nodes[0].certificates = vec![client.certificate()];
     let message = refusal(doors.call(&client, &[0]));
@@ -270,7 +270,7 @@ fn mistakes_of_the_caller_are_misuse() {
     for misuse in misuses {
         assert!(matches!(misuse, Some(Error::Misuse(_))), "{misuse:?}");
     }
-    assert!(call(&client, PATIENT, &doors.nodes, CLUSTER, set(&[]), &Halt::default()).is_empty());
+    assert!(call(&client, PATIENT, &doors.nodes, (CLUSTER, None), set(&[]), &Halt::default()).is_empty());
 }
 
 #[test]

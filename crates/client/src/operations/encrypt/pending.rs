@@ -40,7 +40,7 @@ impl Pending {
 
     /// Encrypts the message: ciphertext and tag.
     pub fn encrypt(self, message: &[u8]) -> Result<Vec<u8>> {
-        let workers = self.client.worker_group(self.paused.worker_group);
+        let workers = self.client.group_of(&self.paused.cluster);
         let mut conversation = self.paused.resume(workers);
         let mut out = Vec::with_capacity(message.len() + self.tag_bytes);
         let mut message = Message::new(Source::Memory(message))?;

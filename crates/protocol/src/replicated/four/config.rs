@@ -33,6 +33,7 @@ pub static FOUR: Descriptor = Descriptor {
         advice: "one of the four nodes may cheat, or be gone, and answers come all the same and are right. Nothing is made ahead",
         stock: Levels::FEW,
         stream_bytes_a_second: None,
+        standby: None,
         config: |nodes, threshold| match (nodes, threshold) {
             (PARTIES, 1) => Ok(AnyServiceConfig::new(ReplicatedFourConfig)),
             _ => Err(Error::Misuse(format!(

@@ -86,7 +86,7 @@ pub(super) fn begin<'c>(
     first: Option<&Step>,
 ) -> Result<(Conversation<'c>, Accepted)> {
     let nodes = workers.group.cluster.nodes();
-    let needed = workers.caller.config.quorum();
+    let needed = workers.group.config.quorum();
     let (suspects, mut without) = (workers.group.suspects(), Without::default());
     let (mut last, mut failures) = (None, 0);
     for attempt in 0.. {
@@ -117,7 +117,9 @@ pub(super) fn begin<'c>(
             nodes - without.nodes().len() >= needed
         } else {
             failures += 1;
-            failures < MAX_TRIES && (failed.others_might() || failed.is_disagreement())
+            let may_pass_soon = failed.is_busy() || failed.is_disagreement();
+            let tries = if workers.group.has_standby && !may_pass_soon { 1 } else { MAX_TRIES };
+            failures < tries && (failed.others_might() || failed.is_disagreement())
         };
         if !is_asked_again {
             return Err(failed);

@@ -85,7 +85,7 @@ impl Conversation<'_> {
         }
         let names = missing.iter().map(|p| self.workers.group.node_name(p)).collect::<Vec<_>>().join(", ");
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-        let material = match self.workers.caller.config.keeps_stock() {
+        let material = match self.workers.group.config.keeps_stock() {
             true => ". The nodes go on with the material in stock, and make no more while one is missing",
             false => "",
         };

@@ -1,0 +1,230 @@
+//! The thread that keeps a node's standby pairs: it begins each pair once the nodes have common secrets, ends
+//! it when these are replaced, removes shares of keys that are gone, and gives the pairs the keys that they
+//! lack, as the first node orders it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use polyclave_config::{Cluster, NodeDir};
+use polyclave_protocol::session::random_bytes;
+use polyclave_protocol::{Party, PartySet};
+use polyclave_store::{KeyState, Secret, StandbyBinding, Store};
+
+use super::pair::Pair;
+use super::transfer::{self, Given};
+use super::{Pairs, pairs_of};
+use crate::Result;
+use crate::core::{Core, PairOrder};
+use crate::error::system;
+use crate::peers::orders::Order;
+use crate::threads::POLL_INTERVAL;
+
+/// How often a node looks for keys that its pairs lack.
+const LOOK: Duration = Duration::from_secs(1);
+/// The pause of the first node after an order that was not carried out.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Keeps the pairs of this node until it stops.
+pub(crate) fn keep(core: &Arc<Core>, dir: &NodeDir, pairs: &Pairs, orders: &Receiver<PairOrder>) {
+    let keeper = Keeper { core, dir, pairs, of_node: pairs_of(&core.members.cluster, core.members.me) };
+    let (mut looked, mut not_before) = (None::<Instant>, Instant::now());
+    while !core.threads.is_stopping() {
+        if looked.is_none_or(|at| at.elapsed() >= LOOK) {
+            looked = Some(Instant::now());
+            for (number, cluster) in &keeper.of_node {
+                if let Err(e) = keeper.keep_up(*number, cluster) {
+                    let error = core.members.message(&e);
+                    tracing::error!(error, "a standby pair cannot be kept up; this is tried again");
+                }
+            }
+            keeper.tell_states();
+        }
+        match orders.recv_timeout(POLL_INTERVAL) {
+            Ok((name, pair)) => {
+                keeper.carry_out(name, pair);
+                looked = None;
+            }
+            Err(_) if Instant::now() >= not_before => {
+                let done = keeper.lead_if_due();
+                not_before = Instant::now() + if done == Some(false) { PAUSE } else { Duration::ZERO };
+                looked = looked.filter(|_| done.is_none());
+            }
+            Err(_) => {}
+        }
+    }
+    pairs.0.write().drain(..).for_each(|pair| pair.stop());
+}
+
+struct Keeper<'k> {
+    core: &'k Arc<Core>,
+    dir: &'k NodeDir,
+    pairs: &'k Pairs,
+    /// The pairs that this node is in, by their numbers.
+    of_node: Vec<(u8, Cluster)>,
+}
+
+impl Keeper<'_> {
+    /// Begins a pair that should be there, ends one of before a refresh, and notes what it lacks.
+    fn keep_up(&self, number: u8, cluster: &Cluster) -> Result<()> {
+        let (core, Some(set)) = (self.core, cluster.pair()) else { return Ok(()) };
+        let Ok(secrets) = core.material.setup().map(|setup| setup.id) else { return Ok(()) };
+        if let Some(old) = self.pairs.of(set).filter(|pair| pair.secrets != secrets) {
+            self.end(&old)?;
+        }
+        let pair = match self.pairs.of(set) {
+            Some(pair) => pair,
+            None => self.begin(cluster, set, secrets)?,
+        };
+        let held = self.to_be_given()?;
+        let there = pair.core.store.standby_ids().map_err(system)?;
+        let gone: Vec<[u8; 16]> = there.difference(&held).copied().collect();
+        if !gone.is_empty() {
+            let _changing = core.service.keys.standby().change();
+            // A key that was announced meanwhile is given again.
+            pair.core.store.remove_standby(&gone).map_err(system)?;
+        }
+        let lacks = held.difference(&there).next().is_some();
+        let bit = 1 << number;
+        match lacks {
+            true => core.material.lacks_standby.fetch_or(bit, Relaxed),
+            false => core.material.lacks_standby.fetch_and(!bit, Relaxed),
+        };
+        Ok(())
+    }
+
+    /// The ids of the keys that pairs get.
+    fn to_be_given(&self) -> Result<BTreeSet<[u8; 16]>> {
+        let held = self.core.store.held_keys().map_err(system)?.into_iter();
+        let given = held.filter(|key| {
+            let is_key =
+                key.info.as_ref().is_some_and(|info| info.component.is_none() && !info.is_of_session());
+            is_key && key.state == KeyState::Announced && !key.deletion_begun
+        });
+        Ok(given.map(|key| key.id).collect())
+    }
+
+    fn begin(&self, cluster: &Cluster, set: PartySet, secrets: [u8; 32]) -> Result<Arc<Pair>> {
+        let path = self.path(set);
+        let secret = Secret::from_bytes(*self.dir.secret().map_err(system)?);
+        let mut store = Store::standby(&path, &secret).map_err(system)?;
+        let mut binding = store.standby_binding().map_err(system)?;
+        if binding.is_some_and(|binding| binding.secrets != secrets) {
+            drop(store);
+            Store::remove_standby_file(&path).map_err(system)?;
+            store = Store::standby(&path, &secret).map_err(system)?;
+            binding = None;
+        }
+        if binding.is_none() {
+            let mut own = [0; 16];
+            random_bytes(&mut own)?;
+            store.bind_standby(&StandbyBinding { secrets, own, partner: None }).map_err(system)?;
+        }
+        let store = Arc::new(store);
+        let pair = Pair::start(self.core, cluster.clone(), store.clone(), secrets)?;
+        self.core.service.keys.standby().change().set(set, Some(store));
+        self.pairs.0.write().push(pair.clone());
+        tracing::info!(partner = self.partner(set), "a standby pair has begun");
+        Ok(pair)
+    }
+
+    /// Ends a pair for good: its shares are destroyed.
+    fn end(&self, pair: &Arc<Pair>) -> Result<()> {
+        self.pairs.0.write().retain(|other| other.set != pair.set);
+        pair.stop();
+        let mut standby = self.core.service.keys.standby().change();
+        standby.set(pair.set, None);
+        Store::remove_standby_file(&self.path(pair.set)).map_err(system)?;
+        tracing::info!(
+            partner = self.partner(pair.set),
+            "a standby pair has ended, and its shares are destroyed"
+        );
+        Ok(())
+    }
+
+    fn path(&self, set: PartySet) -> std::path::PathBuf {
+        self.dir.standby_path(&self.partner(set))
+    }
+
+    fn partner(&self, set: PartySet) -> String {
+        let others: PartySet = set.iter().filter(|party| *party != self.core.members.me).collect();
+        self.core.members.names_of(others).concat()
+    }
+
+    /// At the first node: orders that a pair gets keys, if one of its nodes says that it lacks some. Returns
+    /// whether keys were given, if there was an order.
+    fn lead_if_due(&self) -> Option<bool> {
+        let (core, material) = (self.core, &self.core.material);
+        let is_able = core.members.me == Party(0)
+            && core.network.is_complete()
+            && material.context().is_ok()
+            && !material.is_refreshing();
+        if !is_able {
+            return None;
+        }
+        let lacks = |pair: u8| {
+            let bit = 1 << pair;
+            let has_bit = |lacking: u8| lacking & bit != 0;
+            has_bit(material.lacks_standby.load(Relaxed))
+                || core.network.peers.any(|state| has_bit(state.lacks_standby))
+        };
+        let pair = (0..core.members.cluster.pairs().len() as u8).find(|pair| lacks(*pair))?;
+        let mut name = [0; 16];
+        let ordered = random_bytes(&mut name).and_then(|()| {
+            core.network.order_all(Order::Standby { name, pair })?;
+            Ok(())
+        });
+        Some(ordered.is_ok() && self.carry_out(name, pair))
+    }
+
+    /// Takes part in giving a pair keys. Returns whether it was given some.
+    fn carry_out(&self, name: [u8; 16], number: u8) -> bool {
+        let core = self.core;
+        let given = match transfer::join(core, self.pairs, number, name) {
+            Ok(given) => given,
+            Err(e) => {
+                tracing::warn!(error = core.members.message(&e), "a standby pair was not given keys");
+                return false;
+            }
+        };
+        match given {
+            Given::Keys(keys) => {
+                tracing::debug!(keys, pair = number, "a standby pair was given keys");
+                keys > 0
+            }
+            Given::NotReady => false,
+            Given::Anew(pair) => {
+                tracing::warn!(
+                    partner = self.partner(pair.set),
+                    "has another store of this standby pair than before; the pair begins anew"
+                );
+                if let Err(e) = self.end(&pair) {
+                    tracing::error!(error = core.members.message(&e), "a standby pair was not ended");
+                }
+                false
+            }
+        }
+    }
+
+    /// Tells operators how the pairs stand.
+    fn tell_states(&self) {
+        let core = self.core;
+        let connected = core.network.peers.connected();
+        let held = self.to_be_given().unwrap_or_default();
+        let pairs = self.pairs.0.read().clone();
+        let states = pairs.iter().map(|pair| {
+            let there = pair.core.store.standby_ids().unwrap_or_default();
+            let third = core.members.all().without(pair.set);
+            let state = pair.state(held.difference(&there).count(), !third.without(connected).is_empty());
+            let labels = [("partner", state.partner.clone())];
+            metrics::gauge!("polyclave_standby_ready", &labels).set(f64::from(u8::from(state.ready)));
+            metrics::gauge!("polyclave_standby_serves", &labels).set(f64::from(u8::from(state.serves)));
+            metrics::gauge!("polyclave_standby_keys_lacking", &labels).set(state.lacking as f64);
+            metrics::counter!("polyclave_standby_blocks_total", &labels).absolute(state.blocks);
+            state
+        });
+        *core.pairs.states.lock() = states.collect();
+    }
+}

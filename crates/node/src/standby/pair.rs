@@ -1,0 +1,209 @@
+//! One standby pair at one of its two nodes: a cluster of two nodes in the process of a node, with its own
+//! common secrets, epochs, stock and channels, and the node's clients, rules, audit log and budgets.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use polyclave_config::Cluster;
+use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_protocol::catalog;
+use polyclave_protocol::stock::Levels;
+use polyclave_protocol::{Error, PartySet};
+use polyclave_store::Store;
+
+use crate::Result;
+use crate::audit::faults::Seen;
+use crate::control::{give_orders, take_orders};
+use crate::core::{Core, PairBoard, PairState};
+use crate::error::system;
+use crate::material::preparation;
+use crate::material::setup::Leader;
+use crate::material::state::{Material, Means};
+use crate::members::Members;
+use crate::peers::rollback_guard::Marks;
+use crate::requests::channels::{Channels, PING_EVERY};
+use crate::requests::service::{OfAll, Service};
+use crate::reshare::receiving::Completions;
+use crate::strategy::Strategy;
+use crate::threads::{POLL_INTERVAL, Threads};
+
+/// How long a pair that ends waits for its requests.
+const LAST_THREADS: Duration = Duration::from_secs(15);
+
+/// A standby pair that this node is in.
+pub(super) struct Pair {
+    pub(super) core: Arc<Core>,
+    /// Its two nodes, by their numbers among all.
+    pub(super) set: PartySet,
+    /// Under which common secrets of all nodes it was begun.
+    pub(super) secrets: [u8; 32],
+    /// Circuits that were compiled for keys that it was given before.
+    pub(super) completions: Mutex<Completions>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The protocol of a pair.
+pub(super) fn protocol(pair: &Cluster) -> Result<AnyServiceConfig> {
+    catalog::service(pair.protocol(), pair.nodes(), pair.threshold())
+}
+
+impl Pair {
+    /// Begins a pair over a store that is bound to these common secrets of all nodes.
+    pub(super) fn start(
+        all: &Arc<Core>,
+        cluster: Cluster,
+        store: Arc<Store>,
+        secrets: [u8; 32],
+    ) -> Result<Arc<Pair>> {
+        let set = cluster.pair().ok_or_else(|| Error::misuse("this cluster is no standby pair"))?;
+        let me = cluster
+            .party_named(all.members.name_of(all.members.me))
+            .ok_or_else(|| Error::misuse("this node is not of the standby pair"))?;
+        let config = Arc::new(protocol(&cluster)?);
+        let usual = catalog::find(cluster.protocol()).and_then(|protocol| protocol.serving.as_ref());
+        let levels = usual.map_or(Levels::FEW, |serving| serving.stock);
+        let mut members = Members::new(cluster, me);
+        members.digest = bound(&members.digest, &secrets);
+        let members = Arc::new(members);
+        let threads = Arc::<Threads>::default();
+        let network = Arc::new(all.network.among(members.clone(), set)?);
+        let incarnation = store.begin_incarnation().map_err(system)?;
+        let Strategy { requests, material } = Strategy::of(&config);
+        let means = Means {
+            config: config.clone(),
+            members: members.clone(),
+            threads: threads.clone(),
+            store: store.clone(),
+            logbook: all.logbook.clone(),
+            network: network.clone(),
+            boot: incarnation.boot,
+            processors: all.material.processors(),
+            of_all: Some(all.material.clone()),
+        };
+        let material = Material::new(means, material, levels)?;
+        let of_all = &all.service;
+        let service = Service {
+            config,
+            strategy: requests,
+            members: members.clone(),
+            identity: of_all.identity.clone(),
+            threads: threads.clone(),
+            store: all.store.clone(),
+            network: network.clone(),
+            rollback_guard: Marks::new(members.clone(), store.clone(), network.clone(), of_all.faults),
+            material: material.clone(),
+            rules: all.rules.clone(),
+            clients: of_all.clients.clone(),
+            keys: of_all.keys.in_standby(store.clone()),
+            library: Default::default(),
+            channels: Channels::new(of_all.channels.most()),
+            pending: Default::default(),
+            memory: of_all.memory.clone(),
+            computed: Arc::default(),
+            faults: of_all.faults,
+            of_all: Some(OfAll { service: of_all.clone(), pair: set }),
+        };
+        // Nobody gives a pair orders for pairs.
+        let (orders, _) = sync_channel(0);
+        let core = Arc::new(Core {
+            seen: Seen::new(members.clone(), all.logbook.clone()),
+            tally: Default::default(),
+            kept: Default::default(),
+            members,
+            threads,
+            store,
+            logbook: all.logbook.clone(),
+            rules: all.rules.clone(),
+            network,
+            material,
+            service: Arc::new(service),
+            incarnation,
+            dates: all.dates.clone(),
+            warn_days: all.warn_days,
+            most_followed: all.most_followed,
+            pairs: PairBoard { orders, states: Mutex::default() },
+        });
+        core.material.load()?;
+        core.material.resume_quarantine();
+        let pair = Pair { core, set, secrets, completions: Mutex::default(), threads: Mutex::default() };
+        pair.spawn_threads().inspect_err(|_| pair.core.threads.stop())?;
+        Ok(Arc::new(pair))
+    }
+
+    fn spawn_threads(&self) -> Result<()> {
+        let core = &self.core;
+        let mut threads = self.threads.lock();
+        for peer in core.members.others() {
+            threads.push(core.spawn("orders to a peer", move |core| give_orders(core, peer))?);
+            threads.push(core.spawn("orders of a peer", move |core| take_orders(core, peer))?);
+        }
+        threads.push(core.spawn("housekeeping", keep_house)?);
+        // Not joined: this thread may wait for the partner as long as it may compute.
+        drop(core.spawn("preparation", |core| preparation::prepare(&core.material))?);
+        Ok(())
+    }
+
+    /// Ends the pair. Requests that still run end.
+    pub(super) fn stop(&self) {
+        self.core.threads.stop();
+        for thread in self.threads.lock().drain(..) {
+            // A thread that panicked has already ended.
+            let _ = thread.join();
+        }
+        if !self.core.threads.wait(LAST_THREADS) {
+            tracing::warn!("some threads of a standby pair still wait for a client or its partner");
+        }
+    }
+
+    /// Whether it could serve a request now, and if not, why.
+    pub(super) fn why_not_ready(&self) -> Option<String> {
+        let core = &self.core;
+        let missing = core.members.all().without(core.network.peers.connected());
+        if !missing.is_empty() {
+            return Some(format!("{} is not connected", core.members.names_of(missing).join(" and ")));
+        }
+        core.material.context().err().map(|refusal| core.members.message(refusal.message))
+    }
+
+    /// How it stands. `serves` says whether the third node is away.
+    pub(super) fn state(&self, lacking: usize, third_is_away: bool) -> PairState {
+        let core = &self.core;
+        let partner = core.members.others().map(|peer| core.members.name_of(peer).to_owned()).collect();
+        let why_not_ready = self.why_not_ready();
+        PairState {
+            partner,
+            ready: why_not_ready.is_none(),
+            serves: third_is_away && why_not_ready.is_none(),
+            why_not_ready,
+            keys: core.store.standby_ids().map_or(0, |ids| ids.len() as u64),
+            lacking: lacking as u64,
+            blocks: core.service.computed.load(Relaxed),
+        }
+    }
+}
+
+/// What the nodes of a pair compare first: it belongs to one set of common secrets of all nodes.
+fn bound(cluster: &[u8; 32], secrets: &[u8; 32]) -> [u8; 32] {
+    blake3::derive_key("polyclave 2026 standby pair", &[&cluster[..], secrets].concat())
+}
+
+/// What a pair does at regular times.
+fn keep_house(core: &Arc<Core>) {
+    let (mut leader, mut pinged) = (Leader::default(), Instant::now());
+    while !core.threads.is_stopping() {
+        thread::sleep(POLL_INTERVAL);
+        if pinged.elapsed() >= PING_EVERY {
+            pinged = Instant::now();
+            core.service.channels.ping();
+        }
+        leader.lead_if_due(&core.material);
+        if let Some(epoch) = core.material.epoch() {
+            epoch.lots.note_missing(core.members.all().without(core.network.peers.connected()));
+        }
+        core.material.strategy.settle(&core.material);
+    }
+}
