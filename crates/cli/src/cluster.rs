@@ -11,6 +11,7 @@ mod reshape;
 mod reshare;
 mod run;
 mod show;
+mod standby;
 mod update;
 
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ pub enum Command {
     Update(update::Arguments),
     /// Say which workers only serve, and which only make material
     Duties(duties::Arguments),
+    /// Let two of three nodes go on with the keys while the third one is away, or not
+    Standby(standby::Arguments),
     /// Show the contents of a cluster file, and the fingerprint to compare
     Show(show::Arguments),
     /// Run all nodes that `cluster new` has made, until SIGINT or SIGTERM
@@ -63,6 +66,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Define(arguments) => define::run(arguments),
         Command::Update(arguments) => update::run(arguments),
         Command::Duties(arguments) => duties::run(arguments),
+        Command::Standby(arguments) => standby::run(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Check(arguments) => check::run(arguments),
@@ -82,6 +86,9 @@ fn list(cluster: &Cluster) {
             say!("     worker {number} at {}, for clients at {}", place.address, place.client_address);
         }
         say!("     {}", card.certificate_fingerprints());
+    }
+    if cluster.has_standby() {
+        say!("  Any two of them go on with the keys while the third one is away.");
     }
     let numbers = (0..).take(cluster.worker_groups());
     for (number, role) in numbers.map(|number| (number, cluster.roles().of(number))) {

@@ -59,6 +59,10 @@ pub struct KeptFile {
     pub needed: bool,
 }
 
+/// The name of the store of a standby pair, before and behind the partner's name.
+const STANDBY: &str = "standby-";
+const STANDBY_ENDING: &str = ".redb";
+
 impl NodeDir {
     /// The file of the settings. A directory without it is not a node's.
     pub const SETTINGS: &str = SETTINGS;
@@ -360,7 +364,22 @@ impl NodeDir {
 
     /// Where the store of this node's shares in the standby pair with another node is.
     pub fn standby_path(&self, partner: &str) -> PathBuf {
-        self.file(&format!("standby-{partner}.redb"))
+        self.file(&format!("{STANDBY}{partner}{STANDBY_ENDING}"))
+    }
+
+    /// The stores of standby pairs that are there, with those that are not complete.
+    pub fn standby_stores(&self) -> Result<Vec<PathBuf>> {
+        let unreadable = |cause| Error::Io { path: self.path().into(), doing: "read", cause };
+        let mut stores = Vec::new();
+        for entry in std::fs::read_dir(self.path()).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.starts_with(STANDBY) && name.contains(STANDBY_ENDING) {
+                stores.push(path);
+            }
+        }
+        stores.sort();
+        Ok(stores)
     }
 
     /// Where the password for the server of the store is, if it takes one.

@@ -50,6 +50,7 @@ mod standby;
 mod strategy;
 mod threads;
 
+pub use crate::core::PairState;
 #[cfg(feature = "cheats")]
 pub use cheat::Cheat;
 #[cfg(feature = "cheats")]

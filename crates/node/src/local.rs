@@ -29,6 +29,28 @@ pub struct Local {
     pub client: PathBuf,
 }
 
+impl Local {
+    /// Changes the cluster's file at all nodes and the client, before they are started.
+    pub fn change_cluster<E: From<Error>>(
+        &self,
+        change: impl FnOnce(&mut Cluster) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let client = ClientDir::open(&self.client).map_err(system)?;
+        let Some(mut cluster) = client.cluster().map_err(system)? else { return Ok(()) };
+        let before = cluster.fingerprint();
+        change(&mut cluster)?;
+        if cluster.fingerprint() == before {
+            return Ok(());
+        }
+        client.set_cluster(&cluster, Consent::None).map_err(system)?;
+        cluster.save(&self.client.with_file_name("cluster.toml")).map_err(system)?;
+        for path in self.nodes.iter().chain(&self.workers) {
+            NodeDir::open(path).and_then(|dir| dir.set_cluster(&cluster, Consent::None)).map_err(system)?;
+        }
+        Ok(())
+    }
+}
+
 /// Where the nodes of a cluster on one host keep their stores, if not in files, and how many workers share
 /// each.
 #[derive(Clone, Copy, Debug)]

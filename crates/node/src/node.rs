@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use polyclave_api::NodeStatus;
-use polyclave_config::{Card, Cluster, NodeDir, NodeLimits, Role, StockSettings};
+use polyclave_config::{Card, Cluster, NodeDir, NodeLimits, Role};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
@@ -32,6 +32,7 @@ use crate::keys::held::Keys;
 use crate::material::preparation;
 use crate::material::quarantine::REMEDY;
 use crate::material::state::{Material, Means};
+use crate::material::target::levels;
 use crate::material::workers::{self, NO_SECRETS};
 use crate::members::{Members, named};
 use crate::operator::admin::Socket;
@@ -212,6 +213,7 @@ fn start(
         )));
     }
     let dates = Dates::of(&cluster, me, &identity.certificate())?;
+    standby::destroy_others(&dir, Some(&cluster))?;
     let socket = Socket::bind(dir.path())?;
     let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
     let incarnation = store.begin_incarnation().map_err(system)?;
@@ -237,7 +239,7 @@ fn start(
     let (config, threads) = (Arc::new(config), Arc::new(Threads::default()));
     let levels = match cluster.role() {
         Role::Make => Levels { aes_blocks: 0, des_blocks: 0 },
-        Role::Both | Role::Serve => levels(&cluster, &settings.stock),
+        Role::Both | Role::Serve => levels(cluster.protocol(), &settings.stock),
     };
     let members = Arc::new(Members::new(cluster, me));
     let network = Arc::new(Network::new(members.clone(), mesh));
@@ -388,16 +390,6 @@ pub(crate) fn open_store(dir: &NodeDir) -> Result<Arc<Store>> {
 
 fn processors_here() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The levels of the stock: those of the node's settings, or else those that the protocol usually has.
-fn levels(cluster: &Cluster, settings: &StockSettings) -> Levels {
-    let serving = catalog::find(cluster.protocol()).and_then(|protocol| protocol.serving.as_ref());
-    let usual = serving.map_or(Levels::FEW, |serving| serving.stock);
-    Levels {
-        aes_blocks: settings.aes_blocks.unwrap_or(usual.aes_blocks),
-        des_blocks: settings.des_blocks.unwrap_or(usual.des_blocks),
-    }
 }
 
 fn peer_address(card: &Card) -> Address {

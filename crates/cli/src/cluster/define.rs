@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use polyclave_config::{Card, Cluster};
 
-use super::list;
+use super::{list, standby};
 use crate::fingerprint;
 use crate::protocols::{self, adversary, needs_threshold, threshold};
 use crate::say;
@@ -32,6 +32,9 @@ pub struct Arguments {
     /// The file to write; it must not exist yet
     #[arg(long, value_name = "FILE", default_value = "cluster.toml")]
     out: PathBuf,
+
+    #[command(flatten)]
+    standby: standby::Options,
 }
 
 /// Runs the command.
@@ -49,7 +52,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let threshold = threshold(protocol, nodes, arguments.threshold, 1)?;
     let adversary = adversary(protocol, nodes, threshold)?;
     let cards = arguments.cards.iter().map(|path| Card::load(path)).collect::<Result<Vec<_>, _>>()?;
-    let cluster = Cluster::define(protocol, threshold, cards)?;
+    let mut cluster = Cluster::define(protocol, threshold, cards)?;
+    arguments.standby.apply(&mut cluster)?;
     cluster.save(out)?;
     say!("{} defines a cluster", out.display());
     fingerprint::show(&cluster);

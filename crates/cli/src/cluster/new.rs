@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use polyclave_node::local::{PORTS, Shared, create, create_on, create_shared};
 use polyclave_protocol::catalog;
 
-use super::duties;
+use super::{duties, standby};
 use crate::protocols::{self, Properties, parties, properties, threshold};
 use crate::say;
 
@@ -46,6 +46,9 @@ pub struct Arguments {
 
     #[command(flatten)]
     duties: duties::Options,
+
+    #[command(flatten)]
+    standby: standby::Options,
 }
 
 fn after_help() -> String {
@@ -103,6 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         (None, Some(shared)) => create_shared(&arguments.dir, (protocol, parties, threshold), shared)?,
         (None, None) => create(&arguments.dir, protocol, parties, threshold)?,
     };
+    local.change_cluster(|cluster| arguments.standby.apply(cluster))?;
     let dir = arguments.dir.display();
     match workers {
         1 => say!("{dir} has {parties} nodes and a client that may do everything."),

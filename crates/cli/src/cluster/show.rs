@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let document = serde_json::json!({
             "fingerprint": cluster.fingerprint().to_string(), "words": cluster.fingerprint().words(),
             "id": hex::encode(cluster.id()), "protocol": cluster.protocol(), "threshold": cluster.threshold(),
-            "nodes": nodes, "workers": cluster.roles(),
+            "nodes": nodes, "workers": cluster.roles(), "standby": cluster.has_standby(),
         });
         say!("{}", serde_json::to_string_pretty(&document)?);
         return Ok(ExitCode::SUCCESS);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use polyclave_config::Role;
+use polyclave_node::PairState;
 use polyclave_node::admin::{Answer, Instruction, Status, order};
 
 use time::OffsetDateTime;
@@ -89,6 +90,9 @@ fn tell(status: &Status) {
     if !held.is_empty() {
         say!("material   {held}");
     }
+    for pair in &status.standby {
+        say!("standby    {}", standby(pair));
+    }
     if status.corrects && !status.missing.is_empty() {
         say!(
             "correction off: while a node is missing, wrong shares are detected and not corrected, and no material is made"
@@ -154,4 +158,16 @@ fn since(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok());
     let text = time.and_then(|time| time.format(&Rfc3339).ok());
     text.map_or_else(String::new, |text| format!("since {text}"))
+}
+
+/// How a standby pair stands, in a line.
+fn standby(pair: &PairState) -> String {
+    let PairState { partner, keys, lacking, blocks, .. } = pair;
+    let stands = match (&pair.why_not_ready, pair.serves) {
+        (None, true) => "serves".to_owned(),
+        (None, false) => "is ready".to_owned(),
+        (Some(why), _) => format!("is not ready: {why}"),
+    };
+    let lacks = if *lacking > 0 { format!(", lacks {lacking}") } else { String::new() };
+    format!("with {partner} {stands} ({keys} keys{lacks}; {blocks} blocks computed)")
 }

@@ -38,6 +38,12 @@ fn no_request_fails_while_five_nodes_of_shamir_start_again_one_after_the_other()
     no_request_fails("--protocol shamir --parties 5 --threshold 1");
 }
 
+/// Two nodes go on, as a standby pair.
+#[test]
+fn no_request_fails_while_three_nodes_with_standby_start_again_one_after_the_other() {
+    no_request_fails("--protocol replicated-active");
+}
+
 fn no_request_fails(options: &str) {
     let place = Place::new();
     let count = place.cluster_on_several_streams(options);
@@ -53,6 +59,7 @@ fn no_request_fails(options: &str) {
     insist("import", || client().import(new_key("known", Mode::Cmac), &key));
     insist("generate", || client().generate(new_key("sealing", Mode::Gcm)));
     until_stock_is_made(&place);
+    until_pairs_are_ready(&place, count);
 
     let (stop, answers, turn) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     // The longest time that a client waited for an answer, and what failed.
@@ -88,6 +95,7 @@ fn no_request_fails(options: &str) {
             place.until("clients get answers", || answers.load(Relaxed) > before);
             // What was made without a node serves nobody when the next one is away too.
             until_stock_is_made(&place);
+            until_pairs_are_ready(&place, count);
         }
         stop.store(true, Relaxed);
         workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
@@ -113,5 +121,17 @@ fn until_stock_is_made(place: &Place) {
             serde_json::from_str(&place.run("client status --json")).expect("it is JSON");
         let nodes = status["nodes"].as_array().expect("a list");
         nodes.iter().all(|node| node["stock"].as_array().is_some_and(|stock| stock.iter().all(is_made)))
+    });
+}
+
+/// Waits until the standby pairs of each node, if there are any, have all keys.
+fn until_pairs_are_ready(place: &Place, nodes: usize) {
+    let is_ready = |pair: &serde_json::Value| pair["ready"] == true && pair["lacking"] == 0;
+    place.until("the standby pairs are ready", || {
+        (1..=nodes).all(|node| {
+            let status = place.run(&format!("node status try/node-{node} --json"));
+            let status: serde_json::Value = serde_json::from_str(&status).expect("it is JSON");
+            status["standby"].as_array().expect("a list").iter().all(is_ready)
+        })
     });
 }

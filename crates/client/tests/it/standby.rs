@@ -1,11 +1,18 @@
 //! Three nodes under `replicated-active` with standby pairs: two go on with the keys while the third one is
 //! away.
 
-use polyclave_api::Mode;
-use polyclave_client::Error;
+use std::time::{Duration, Instant};
 
-use crate::common::messages::{gcm, ungcm};
-use crate::common::{TestCluster, insist, key};
+use polyclave_api::{Mode, Reason};
+use polyclave_client::Error;
+use polyclave_config::NodeDir;
+use polyclave_node::admin::{Answer, Instruction, Status, order};
+use polyclave_node::{Cheat, Running};
+use polyclave_store::{Secret, Store};
+
+use crate::common::active::start_cheating;
+use crate::common::messages::{ctr, gcm, ungcm};
+use crate::common::{PATIENCE, TestCluster, insist, key};
 
 /// Three nodes whose pairs have shares of a key, and a message that was encrypted under it by all three.
 fn start() -> (TestCluster, Vec<u8>) {
@@ -21,12 +28,14 @@ fn start() -> (TestCluster, Vec<u8>) {
 
 /// Waits until both pairs of each node are ready and have so many keys.
 fn wait_until_pairs_have(cluster: &TestCluster, keys: u64) {
-    cluster.wait_until(|| {
-        cluster.nodes.iter().flatten().all(|node| {
-            let pairs = node.standby();
-            pairs.len() == 2 && pairs.iter().all(|pair| pair.ready && pair.keys == keys && pair.lacking == 0)
-        })
-    });
+    cluster.wait_until(|| pairs_have(cluster, keys));
+}
+
+fn pairs_have(cluster: &TestCluster, keys: u64) -> bool {
+    cluster.nodes.iter().flatten().all(|node| {
+        let pairs = node.standby();
+        pairs.len() == 2 && pairs.iter().all(|pair| pair.ready && pair.keys == keys && pair.lacking == 0)
+    })
 }
 
 #[test]
@@ -44,4 +53,152 @@ fn two_nodes_go_on_with_a_key_while_the_third_one_is_away_whichever_it_is() {
         wait_until_pairs_have(&cluster, 1);
         assert_eq!(insist(&|| ungcm(&client, "k", b"to", &of_two)), b"of two", "all three read it");
     }
+}
+
+/// The store of a node's shares in its pair with another, which does not run.
+fn store_of(cluster: &TestCluster, node: usize, partner: usize) -> Store {
+    let dir = NodeDir::open(&cluster.local.nodes[node]).expect("its directory");
+    let secret = Secret::from_bytes(*dir.secret().expect("its secret"));
+    let path = dir.standby_path(&format!("node-{}", partner + 1));
+    Store::standby(&path, &secret).expect("its store")
+}
+
+fn status(cluster: &TestCluster, node: usize) -> Status {
+    let dir = NodeDir::open(&cluster.local.nodes[node]).expect("its directory");
+    match order(&dir, &Instruction::Status) {
+        Ok(Some(Answer::Status(status))) => *status,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_altered_share_in_a_pair_is_found_and_stops_the_nodes_in_all_until_a_refresh_begins_the_pairs_anew() {
+    let (mut cluster, message) = start();
+    let client = cluster.client();
+    (0..3).for_each(|node| cluster.stop(node));
+    let store = store_of(&cluster, 0, 1);
+    let id = *store.standby_ids().expect("read").first().expect("a key");
+    let mut shares = store.shares_of(id).expect("read");
+    // Behind the head, which says how the cells are.
+    shares.values_mut().for_each(|share| share.iter_mut().skip(128).for_each(|byte| *byte ^= 0x5a));
+    store.put_standby(&[(id, shares)]).expect("stored");
+    drop(store);
+    [0, 1].into_iter().for_each(|node| cluster.restart(node));
+    cluster.wait_until(|| {
+        let of_both = cluster.nodes.iter().flatten().flat_map(Running::standby);
+        of_both.filter(|pair| pair.serves).count() == 2
+    });
+    let refused = loop {
+        match ungcm(&client, "k", b"to", &message) {
+            Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Quarantined => break refusal,
+            Err(e) => assert!(e.may_pass(), "{e}"),
+            Ok(_) => panic!("an altered share made no difference"),
+        }
+    };
+    assert!(refused.message.contains("a check failed among the nodes"), "{refused}");
+    cluster.restart(2);
+    cluster.wait_until(|| (0..2).all(|node| status(&cluster, node).connected.len() == 3));
+    // Not only in the pair, and over a restart.
+    let again = gcm(&client, "k", b"to", b"of all").expect_err("one of them departed from the protocol");
+    assert!(
+        matches!(&again, Error::Refused { refusal, .. } if refusal.reason == Reason::Quarantined),
+        "{again}"
+    );
+    cluster.refresh();
+    wait_until_pairs_have(&cluster, 1);
+    cluster.stop(2);
+    assert_eq!(insist(&|| ungcm(&client, "k", b"to", &message)), b"a message", "with fresh shares");
+}
+
+#[test]
+fn a_node_without_its_store_of_a_pair_or_with_an_older_one_begins_the_pair_anew_with_its_partner() {
+    let (mut cluster, message) = start();
+    let client = cluster.client();
+    let path = |node: usize, partner: usize| {
+        let dir = NodeDir::open(&cluster.local.nodes[node]).expect("its directory");
+        dir.standby_path(&format!("node-{}", partner + 1))
+    };
+    let (lost, older) = (path(0, 1), path(1, 2));
+    cluster.stop(1);
+    let copy = std::fs::read(&older).expect("read");
+    cluster.restart(1);
+    cluster.wait_until_ready();
+    client.generate(key("later", "aes-128", &[Mode::Gcm])).expect("made");
+    wait_until_pairs_have(&cluster, 2);
+    [0, 1].into_iter().for_each(|node| cluster.stop(node));
+    std::fs::remove_file(&lost).expect("removed");
+    std::fs::write(&older, copy).expect("put back");
+    [0, 1].into_iter().for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    // The two wait for a while before they give up what the other does not accept.
+    let until = Instant::now() + 3 * PATIENCE;
+    while !pairs_have(&cluster, 2) {
+        assert!(Instant::now() < until, "the pairs did not begin anew");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for away in [2, 0] {
+        cluster.stop(away);
+        assert_eq!(insist(&|| ungcm(&client, "k", b"to", &message)), b"a message");
+        cluster.restart(away);
+        cluster.wait_until_ready();
+    }
+}
+
+#[test]
+fn no_share_of_a_deleted_key_is_left_in_any_pair_when_the_deletion_is_reported() {
+    let (mut cluster, _) = start();
+    let client = cluster.client();
+    client.delete("k").expect("deleted");
+    (0..3).for_each(|node| cluster.stop(node));
+    for (node, partner) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+        assert!(store_of(&cluster, node, partner).standby_ids().expect("read").is_empty());
+    }
+}
+
+#[test]
+fn a_dealer_that_lies_when_a_pair_gets_a_key_is_found_and_the_pair_has_no_wrong_key() {
+    let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
+    [0, 1].into_iter().for_each(|node| cluster.restart(node));
+    start_cheating(&mut cluster, 2, Cheat::InReshare);
+    cluster.wait_until_ready();
+    let client = cluster.client();
+    client.generate(key("k", "aes-128", &[Mode::Gcm])).expect("made");
+    let message = gcm(&client, "k", b"to", b"a message").expect("encrypted");
+    for node in 0..2 {
+        cluster.wait_until(|| status(&cluster, node).quarantine.is_some());
+        let reason = status(&cluster, node).quarantine.expect("it is").reason;
+        assert!(reason.contains("node-3") && reason.contains("standby pair"), "{reason}");
+    }
+    let given = cluster.nodes.iter().flatten().flat_map(Running::standby).map(|pair| pair.keys).sum::<u64>();
+    assert_eq!(given, 0, "no pair took what did not fit");
+    cluster.stop(2);
+    cluster.restart(2);
+    cluster.refresh();
+    wait_until_pairs_have(&cluster, 1);
+    cluster.stop(0);
+    assert_eq!(insist(&|| ungcm(&client, "k", b"to", &message)), b"a message");
+}
+
+#[test]
+fn uses_in_pairs_are_charged_twice_so_that_no_node_can_hide_them_from_the_others() {
+    let (mut cluster, _) = start();
+    let client = cluster.client();
+    let mut new = key("small", "aes-128", &[Mode::Ctr]);
+    new.budget_blocks = 100;
+    client.generate(new).expect("made");
+    wait_until_pairs_have(&cluster, 2);
+    let mut computed = 0;
+    for away in [2, 0, 1] {
+        cluster.stop(away);
+        for _ in 0..100 {
+            match ctr(&client, "small", &[0; 16]) {
+                Ok(_) => computed += 1,
+                Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Spent => break,
+                Err(e) => assert!(e.may_pass(), "{e}"),
+            }
+        }
+        cluster.restart(away);
+        cluster.wait_until_ready();
+    }
+    assert!(computed > 0 && computed <= 100, "{computed} of a budget of 100");
 }

@@ -1,6 +1,8 @@
 //! How much material is to be in stock. The settings of the nodes are in blocks; the protocol's kinds are
 //! counted in items.
 
+use polyclave_config::StockSettings;
+use polyclave_protocol::catalog;
 use polyclave_protocol::stock::{Kind, Levels, Purpose};
 
 /// The material for tags, and for what surrounds blocks, is for at most this many blocks.
@@ -43,6 +45,16 @@ pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
         Target { kind: *kind, ciphers, blocks }
     };
     kinds.iter().map(target).collect()
+}
+
+/// The levels of the stock: those of the node's settings, or else those that the protocol usually has.
+pub(crate) fn levels(protocol: &str, settings: &StockSettings) -> Levels {
+    let serving = catalog::find(protocol).and_then(|protocol| protocol.serving.as_ref());
+    let usual = serving.map_or(Levels::FEW, |serving| serving.stock);
+    Levels {
+        aes_blocks: settings.aes_blocks.unwrap_or(usual.aes_blocks),
+        des_blocks: settings.des_blocks.unwrap_or(usual.des_blocks),
+    }
 }
 
 #[cfg(test)]

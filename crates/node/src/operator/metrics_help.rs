@@ -23,6 +23,13 @@ pub(crate) fn describe() {
         "polyclave_epochs_total",
         "Epochs that began. Each renews the secrets that material is made with."
     );
+    describe_gauge!(
+        "polyclave_standby_ready",
+        "1 if this node and the partner could go on without the third."
+    );
+    describe_gauge!("polyclave_standby_serves", "1 while they go on without the third.");
+    describe_gauge!("polyclave_standby_keys_lacking", "Keys of which the pair has no shares yet.");
+    describe_counter!("polyclave_standby_blocks_total", "Blocks computed by the pair.");
     describe_gauge!("polyclave_refreshed_timestamp_seconds", "When the shares in use were made.");
     describe_gauge!("polyclave_refresh_wanted", "1 if a refresh is ordered here and not done.");
     describe_gauge!("polyclave_refresh_running", "1 while the nodes make fresh shares.");

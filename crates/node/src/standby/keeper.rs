@@ -24,12 +24,16 @@ use crate::threads::POLL_INTERVAL;
 
 /// How often a node looks for keys that its pairs lack.
 const LOOK: Duration = Duration::from_secs(1);
-/// The pause of the first node after an order that was not carried out.
+/// The pause of the first node after an order that gave nothing, and after one that failed.
+const SHORT_PAUSE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Keeps the pairs of this node until it stops.
 pub(crate) fn keep(core: &Arc<Core>, dir: &NodeDir, pairs: &Pairs, orders: &Receiver<PairOrder>) {
     let keeper = Keeper { core, dir, pairs, of_node: pairs_of(&core.members.cluster, core.members.me) };
+    if keeper.of_node.is_empty() {
+        return;
+    }
     let (mut looked, mut not_before) = (None::<Instant>, Instant::now());
     while !core.threads.is_stopping() {
         if looked.is_none_or(|at| at.elapsed() >= LOOK) {
@@ -48,9 +52,9 @@ pub(crate) fn keep(core: &Arc<Core>, dir: &NodeDir, pairs: &Pairs, orders: &Rece
                 looked = None;
             }
             Err(_) if Instant::now() >= not_before => {
-                let done = keeper.lead_if_due();
-                not_before = Instant::now() + if done == Some(false) { PAUSE } else { Duration::ZERO };
-                looked = looked.filter(|_| done.is_none());
+                let led = keeper.lead_if_due();
+                not_before = Instant::now() + led.unwrap_or_default();
+                looked = looked.filter(|_| led.is_none());
             }
             Err(_) => {}
         }
@@ -71,22 +75,27 @@ impl Keeper<'_> {
     fn keep_up(&self, number: u8, cluster: &Cluster) -> Result<()> {
         let (core, Some(set)) = (self.core, cluster.pair()) else { return Ok(()) };
         let Ok(secrets) = core.material.setup().map(|setup| setup.id) else { return Ok(()) };
-        if let Some(old) = self.pairs.of(set).filter(|pair| pair.secrets != secrets) {
-            self.end(&old)?;
+        if let Some(old) = self.pairs.of(set) {
+            let all_are_there = core.network.is_complete() && core.material.context().is_ok();
+            if old.secrets != secrets || old.is_stuck(all_are_there) {
+                self.end(&old)?;
+            }
         }
         let pair = match self.pairs.of(set) {
             Some(pair) => pair,
             None => self.begin(cluster, set, secrets)?,
         };
+        let runs = pair.run(core, &self.dir.settings().stock)?;
         let held = self.to_be_given()?;
-        let there = pair.core.store.standby_ids().map_err(system)?;
+        let there = pair.store.standby_ids().map_err(system)?;
         let gone: Vec<[u8; 16]> = there.difference(&held).copied().collect();
         if !gone.is_empty() {
             let _changing = core.service.keys.standby().change();
             // A key that was announced meanwhile is given again.
-            pair.core.store.remove_standby(&gone).map_err(system)?;
+            pair.store.remove_standby(&gone).map_err(system)?;
         }
-        let lacks = held.difference(&there).next().is_some();
+        // Before it runs, the nodes have to meet.
+        let lacks = !runs || held.difference(&there).next().is_some();
         let bit = 1 << number;
         match lacks {
             true => core.material.lacks_standby.fetch_or(bit, Relaxed),
@@ -123,10 +132,9 @@ impl Keeper<'_> {
             store.bind_standby(&StandbyBinding { secrets, own, partner: None }).map_err(system)?;
         }
         let store = Arc::new(store);
-        let pair = Pair::start(self.core, cluster.clone(), store.clone(), secrets)?;
+        let pair = Pair::new(cluster.clone(), store.clone(), secrets)?;
         self.core.service.keys.standby().change().set(set, Some(store));
         self.pairs.0.write().push(pair.clone());
-        tracing::info!(partner = self.partner(set), "a standby pair has begun");
         Ok(pair)
     }
 
@@ -154,8 +162,8 @@ impl Keeper<'_> {
     }
 
     /// At the first node: orders that a pair gets keys, if one of its nodes says that it lacks some. Returns
-    /// whether keys were given, if there was an order.
-    fn lead_if_due(&self) -> Option<bool> {
+    /// the pause until the next order, if there was one.
+    fn lead_if_due(&self) -> Option<Duration> {
         let (core, material) = (self.core, &self.core.material);
         let is_able = core.members.me == Party(0)
             && core.network.is_complete()
@@ -176,25 +184,25 @@ impl Keeper<'_> {
             core.network.order_all(Order::Standby { name, pair })?;
             Ok(())
         });
-        Some(ordered.is_ok() && self.carry_out(name, pair))
+        Some(if ordered.is_ok() { self.carry_out(name, pair) } else { PAUSE })
     }
 
-    /// Takes part in giving a pair keys. Returns whether it was given some.
-    fn carry_out(&self, name: [u8; 16], number: u8) -> bool {
+    /// Takes part in giving a pair keys. Returns the pause until the next order.
+    fn carry_out(&self, name: [u8; 16], number: u8) -> Duration {
         let core = self.core;
         let given = match transfer::join(core, self.pairs, number, name) {
             Ok(given) => given,
             Err(e) => {
                 tracing::warn!(error = core.members.message(&e), "a standby pair was not given keys");
-                return false;
+                return PAUSE;
             }
         };
         match given {
             Given::Keys(keys) => {
                 tracing::debug!(keys, pair = number, "a standby pair was given keys");
-                keys > 0
+                Duration::ZERO
             }
-            Given::NotReady => false,
+            Given::NotReady => SHORT_PAUSE,
             Given::Anew(pair) => {
                 tracing::warn!(
                     partner = self.partner(pair.set),
@@ -203,7 +211,7 @@ impl Keeper<'_> {
                 if let Err(e) = self.end(&pair) {
                     tracing::error!(error = core.members.message(&e), "a standby pair was not ended");
                 }
-                false
+                SHORT_PAUSE
             }
         }
     }
@@ -215,9 +223,10 @@ impl Keeper<'_> {
         let held = self.to_be_given().unwrap_or_default();
         let pairs = self.pairs.0.read().clone();
         let states = pairs.iter().map(|pair| {
-            let there = pair.core.store.standby_ids().unwrap_or_default();
+            let there = pair.store.standby_ids().unwrap_or_default();
             let third = core.members.all().without(pair.set);
-            let state = pair.state(held.difference(&there).count(), !third.without(connected).is_empty());
+            let state =
+                pair.state(core, held.difference(&there).count(), !third.without(connected).is_empty());
             let labels = [("partner", state.partner.clone())];
             metrics::gauge!("polyclave_standby_ready", &labels).set(f64::from(u8::from(state.ready)));
             metrics::gauge!("polyclave_standby_serves", &labels).set(f64::from(u8::from(state.serves)));

@@ -7,11 +7,10 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use polyclave_config::Cluster;
+use parking_lot::{Mutex, RwLock};
+use polyclave_config::{Cluster, StockSettings};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
-use polyclave_protocol::stock::Levels;
 use polyclave_protocol::{Error, PartySet};
 use polyclave_store::Store;
 
@@ -23,6 +22,7 @@ use crate::error::system;
 use crate::material::preparation;
 use crate::material::setup::Leader;
 use crate::material::state::{Material, Means};
+use crate::material::target::levels;
 use crate::members::Members;
 use crate::peers::rollback_guard::Marks;
 use crate::requests::channels::{Channels, PING_EVERY};
@@ -34,16 +34,30 @@ use crate::threads::{POLL_INTERVAL, Threads};
 /// How long a pair that ends waits for its requests.
 const LAST_THREADS: Duration = Duration::from_secs(15);
 
+/// A pair that was not ready for this long, while all nodes were connected, begins anew. Much longer than the
+/// two nodes take for their common secrets and an epoch.
+const STUCK: Duration = Duration::from_secs(90);
+
 /// A standby pair that this node is in.
 pub(super) struct Pair {
-    pub(super) core: Arc<Core>,
+    cluster: Cluster,
     /// Its two nodes, by their numbers among all.
     pub(super) set: PartySet,
+    /// This node's shares for it.
+    pub(super) store: Arc<Store>,
     /// Under which common secrets of all nodes it was begun.
     pub(super) secrets: [u8; 32],
     /// Circuits that were compiled for keys that it was given before.
     pub(super) completions: Mutex<Completions>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Since when it is not ready although all nodes are connected.
+    hindered: Mutex<Option<Instant>>,
+    running: RwLock<Option<Running>>,
+}
+
+/// What runs of a pair once its two nodes know each other's stores.
+struct Running {
+    core: Arc<Core>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// The protocol of a pair.
@@ -52,22 +66,53 @@ pub(super) fn protocol(pair: &Cluster) -> Result<AnyServiceConfig> {
 }
 
 impl Pair {
-    /// Begins a pair over a store that is bound to these common secrets of all nodes.
-    pub(super) fn start(
-        all: &Arc<Core>,
-        cluster: Cluster,
-        store: Arc<Store>,
-        secrets: [u8; 32],
-    ) -> Result<Arc<Pair>> {
+    /// A pair over a store that is bound to these common secrets of all nodes.
+    pub(super) fn new(cluster: Cluster, store: Arc<Store>, secrets: [u8; 32]) -> Result<Arc<Pair>> {
         let set = cluster.pair().ok_or_else(|| Error::misuse("this cluster is no standby pair"))?;
+        let (completions, hindered, running) = Default::default();
+        Ok(Arc::new(Pair { cluster, set, store, secrets, completions, hindered, running }))
+    }
+
+    /// Its parts, if it runs.
+    pub(super) fn core(&self) -> Option<Arc<Core>> {
+        self.running.read().as_ref().map(|running| running.core.clone())
+    }
+
+    /// Begins to run, once each of the two nodes knows the store of the other: they connect over these two
+    /// stores only, so that no node takes a store that was made anew for an old copy. Returns whether it
+    /// runs.
+    pub(super) fn run(&self, all: &Arc<Core>, stock: &StockSettings) -> Result<bool> {
+        if self.running.read().is_some() {
+            return Ok(true);
+        }
+        let binding = self.store.standby_binding().map_err(system)?;
+        let Some((own, partner)) = binding.and_then(|binding| Some((binding.own, binding.partner?))) else {
+            return Ok(false);
+        };
+        let core = self.core_over(all, [own.min(partner), own.max(partner)], stock)?;
+        let threads = spawn_threads(&core).inspect_err(|_| core.threads.stop())?;
+        *self.running.write() = Some(Running { core, threads });
+        let partner = self.partner(all);
+        tracing::info!(partner, "a standby pair has begun");
+        Ok(true)
+    }
+
+    /// The name of the other node.
+    pub(super) fn partner(&self, all: &Core) -> String {
+        let others: PartySet = self.set.iter().filter(|party| *party != all.members.me).collect();
+        all.members.names_of(others).concat()
+    }
+
+    /// The parts of this node, over these two stores.
+    fn core_over(&self, all: &Arc<Core>, stores: [[u8; 16]; 2], stock: &StockSettings) -> Result<Arc<Core>> {
+        let (cluster, store, set) = (self.cluster.clone(), self.store.clone(), self.set);
         let me = cluster
             .party_named(all.members.name_of(all.members.me))
             .ok_or_else(|| Error::misuse("this node is not of the standby pair"))?;
         let config = Arc::new(protocol(&cluster)?);
-        let usual = catalog::find(cluster.protocol()).and_then(|protocol| protocol.serving.as_ref());
-        let levels = usual.map_or(Levels::FEW, |serving| serving.stock);
+        let levels = levels(cluster.protocol(), stock);
         let mut members = Members::new(cluster, me);
-        members.digest = bound(&members.digest, &secrets);
+        members.digest = bound(&members.digest, &self.secrets, stores);
         let members = Arc::new(members);
         let threads = Arc::<Threads>::default();
         let network = Arc::new(all.network.among(members.clone(), set)?);
@@ -129,39 +174,27 @@ impl Pair {
         });
         core.material.load()?;
         core.material.resume_quarantine();
-        let pair = Pair { core, set, secrets, completions: Mutex::default(), threads: Mutex::default() };
-        pair.spawn_threads().inspect_err(|_| pair.core.threads.stop())?;
-        Ok(Arc::new(pair))
-    }
-
-    fn spawn_threads(&self) -> Result<()> {
-        let core = &self.core;
-        let mut threads = self.threads.lock();
-        for peer in core.members.others() {
-            threads.push(core.spawn("orders to a peer", move |core| give_orders(core, peer))?);
-            threads.push(core.spawn("orders of a peer", move |core| take_orders(core, peer))?);
-        }
-        threads.push(core.spawn("housekeeping", keep_house)?);
-        // Not joined: this thread may wait for the partner as long as it may compute.
-        drop(core.spawn("preparation", |core| preparation::prepare(&core.material))?);
-        Ok(())
+        Ok(core)
     }
 
     /// Ends the pair. Requests that still run end.
     pub(super) fn stop(&self) {
-        self.core.threads.stop();
-        for thread in self.threads.lock().drain(..) {
+        let Some(Running { core, threads }) = self.running.write().take() else { return };
+        core.threads.stop();
+        for thread in threads {
             // A thread that panicked has already ended.
             let _ = thread.join();
         }
-        if !self.core.threads.wait(LAST_THREADS) {
+        if !core.threads.wait(LAST_THREADS) {
             tracing::warn!("some threads of a standby pair still wait for a client or its partner");
         }
     }
 
     /// Whether it could serve a request now, and if not, why.
     pub(super) fn why_not_ready(&self) -> Option<String> {
-        let core = &self.core;
+        let Some(core) = self.core() else {
+            return Some("the two nodes have not met yet, while all three were connected".into());
+        };
         let missing = core.members.all().without(core.network.peers.connected());
         if !missing.is_empty() {
             return Some(format!("{} is not connected", core.members.names_of(missing).join(" and ")));
@@ -169,26 +202,51 @@ impl Pair {
         core.material.context().err().map(|refusal| core.members.message(refusal.message))
     }
 
-    /// How it stands. `serves` says whether the third node is away.
-    pub(super) fn state(&self, lacking: usize, third_is_away: bool) -> PairState {
-        let core = &self.core;
-        let partner = core.members.others().map(|peer| core.members.name_of(peer).to_owned()).collect();
+    /// Whether it was not ready for long, although all nodes were connected: one of the two has a store that
+    /// the other does not accept.
+    pub(super) fn is_stuck(&self, all_are_connected: bool) -> bool {
+        let mut hindered = self.hindered.lock();
+        match all_are_connected && self.why_not_ready().is_some() {
+            true => hindered.get_or_insert_with(Instant::now).elapsed() > STUCK,
+            false => {
+                *hindered = None;
+                false
+            }
+        }
+    }
+
+    /// How it stands, while the third node is away or not.
+    pub(super) fn state(&self, all: &Core, lacking: usize, third_is_away: bool) -> PairState {
         let why_not_ready = self.why_not_ready();
         PairState {
-            partner,
+            partner: self.partner(all),
             ready: why_not_ready.is_none(),
             serves: third_is_away && why_not_ready.is_none(),
             why_not_ready,
-            keys: core.store.standby_ids().map_or(0, |ids| ids.len() as u64),
+            keys: self.store.standby_ids().map_or(0, |ids| ids.len() as u64),
             lacking: lacking as u64,
-            blocks: core.service.computed.load(Relaxed),
+            blocks: self.core().map_or(0, |core| core.service.computed.load(Relaxed)),
         }
     }
 }
 
-/// What the nodes of a pair compare first: it belongs to one set of common secrets of all nodes.
-fn bound(cluster: &[u8; 32], secrets: &[u8; 32]) -> [u8; 32] {
-    blake3::derive_key("polyclave 2026 standby pair", &[&cluster[..], secrets].concat())
+fn spawn_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
+    let mut threads = Vec::new();
+    for peer in core.members.others() {
+        threads.push(core.spawn("orders to a peer", move |core| give_orders(core, peer))?);
+        threads.push(core.spawn("orders of a peer", move |core| take_orders(core, peer))?);
+    }
+    threads.push(core.spawn("housekeeping", keep_house)?);
+    // Not joined: this thread may wait for the partner as long as it may compute.
+    drop(core.spawn("preparation", |core| preparation::prepare(&core.material))?);
+    Ok(threads)
+}
+
+/// What the nodes of a pair compare first: it belongs to one set of common secrets of all nodes, and to two
+/// stores.
+fn bound(cluster: &[u8; 32], secrets: &[u8; 32], stores: [[u8; 16]; 2]) -> [u8; 32] {
+    let parts = [&cluster[..], secrets, stores.as_flattened()].concat();
+    blake3::derive_key("polyclave 2026 standby pair", &parts)
 }
 
 /// What a pair does at regular times.

@@ -74,7 +74,9 @@ pub(super) fn join(core: &Core, pairs: &Pairs, number: u8, name: [u8; 16]) -> Re
         return Ok(Given::NotReady);
     }
     let config = protocol(cluster)?;
-    let transfer = Transfer { core, set, config: &config, pair: mine.as_deref(), context: &context, number };
+    let of_pair = mine.as_ref().and_then(|pair| pair.core());
+    let pair = mine.as_deref().zip(of_pair.as_deref());
+    let transfer = Transfer { core, set, config: &config, pair, context: &context, number };
     let moved = transfer.run(&keys, net)?;
     if let Some(pair) = &mine {
         store(core, pair, moved)?;
@@ -94,7 +96,7 @@ enum Stores {
 /// All three nodes tell what the two nodes of the pair have.
 fn compare_stores(set: PartySet, mine: Option<&Pair>, net: &mut TlsNet) -> Result<Stores> {
     const READY: u8 = 1;
-    let binding = mine.map(|pair| pair.core.store.standby_binding()).transpose().map_err(system)?.flatten();
+    let binding = mine.map(|pair| pair.store.standby_binding()).transpose().map_err(system)?.flatten();
     let mut told = [0; 33];
     if let (Some(pair), Some(StandbyBinding { own, partner, .. })) = (mine, binding) {
         told[0] = u8::from(pair.why_not_ready().is_none());
@@ -106,18 +108,23 @@ fn compare_stores(set: PartySet, mine: Option<&Pair>, net: &mut TlsNet) -> Resul
     let of_pair: Vec<[u8; 33]> =
         heard.iter().filter(|(party, _)| set.contains(*party)).map(|(_, told)| *told).collect();
     if let (Some(pair), Some(binding), [theirs]) = (mine, binding, &of_pair[..]) {
-        let partner: Id = theirs[1..17].try_into().unwrap_or_default();
-        let is_known = |partner: Id| binding.partner.is_none_or(|known| known == partner);
-        if partner != Id::default() && !is_known(partner) {
+        let [partner, known]: [Id; 2] = [1, 17].map(|at| {
+            let id = theirs[at..at + 16].first_chunk();
+            id.copied().unwrap_or_default()
+        });
+        if partner == Id::default() {
+            return Ok(Stores::NotReady);
+        }
+        if binding.partner.is_some_and(|before| before != partner) {
             return Ok(Stores::Differ);
         }
-        if partner != Id::default() && binding.partner.is_none() {
-            let binding = StandbyBinding { partner: Some(partner), ..binding };
-            pair.core.store.bind_standby(&binding).map_err(system)?;
-        }
-        // The partner says that it knows another store of this node, and will begin anew.
-        if theirs[17..] != Id::default() && theirs[17..] != binding.own {
+        // The partner knows another store of this node, and will begin anew. That one is then its store.
+        if known != Id::default() && known != binding.own {
             return Ok(Stores::NotReady);
+        }
+        if binding.partner.is_none() {
+            let binding = StandbyBinding { partner: Some(partner), ..binding };
+            pair.store.bind_standby(&binding).map_err(system)?;
         }
     }
     let mut ready = heard.iter().map(|(party, told)| (*party, told[0])).chain([(me, told[0])]);
@@ -133,7 +140,7 @@ fn choose(core: &Core, mine: Option<&Pair>, net: &mut TlsNet) -> Result<Vec<Comm
     let held = held(core)?;
     let mut told = [0; BYTES];
     if let Some(pair) = mine {
-        let there = pair.core.store.standby_ids().map_err(system)?;
+        let there = pair.store.standby_ids().map_err(system)?;
         let lacking = held.iter().filter(|info| !there.contains(&info.id)).take(KEYS_AT_ONCE);
         for info in lacking {
             let count = usize::from(told[0]);
@@ -185,7 +192,7 @@ fn store(core: &Core, pair: &Pair, moved: Vec<MovedKey>) -> Result<()> {
             keys.push((info.id, shares));
         }
     }
-    pair.core.store.put_standby(&keys).map_err(system)?;
+    pair.store.put_standby(&keys).map_err(system)?;
     drop(changing);
     Ok(())
 }
@@ -197,8 +204,8 @@ struct Transfer<'t> {
     set: PartySet,
     /// The protocol of the pair.
     config: &'t AnyServiceConfig,
-    /// At a node of the pair.
-    pair: Option<&'t Pair>,
+    /// At a node of the pair: the pair, and its parts.
+    pair: Option<(&'t Pair, &'t Core)>,
     context: &'t SessionContext,
     number: u8,
 }
@@ -209,11 +216,11 @@ impl Transfer<'_> {
         let mut session = self.agree(keys, net)?;
         let places: Vec<Party> = self.set.iter().collect();
         let mut of_pair = match self.pair {
-            Some(pair) => Some(self.agree_in_pair(pair, &places, net)?),
+            Some((_, of_pair)) => Some(self.agree_in_pair(of_pair, &places, net)?),
             None => None,
         };
         let library = Library::default();
-        let library = self.pair.map_or(&library, |pair| &pair.core.service.library);
+        let library = self.pair.map_or(&library, |(_, core)| &core.service.library);
         let batches = layout(keys, library)?;
         let Some(last) = batches.last() else { return Ok(Vec::new()) };
         let from: Vec<Option<Party>> = core.members.all().iter().map(Some).collect();
@@ -227,8 +234,8 @@ impl Transfer<'_> {
         let mut old = self.context.join(&core.material, memory, session.stream(), core.members.all())?;
         let both = PartySet::all(places.len());
         let mut new = match (&mut of_pair, self.pair) {
-            (Some((context, session)), Some(pair)) => {
-                let mut join = || context.join_unstocked(&pair.core.material, session.stream(), both);
+            (Some((context, session)), Some((_, of_pair))) => {
+                let mut join = || context.join_unstocked(&of_pair.material, session.stream(), both);
                 Some((join()?, join()?))
             }
             _ => None,
@@ -240,7 +247,7 @@ impl Transfer<'_> {
         service.faults.spoil_dealt([&mut drawn.differences[..]]);
         let arrived = handover.complete(drawn, &leaving, &mut sessions, net);
         let arrived = arrived.map_err(|fault| self.judged(fault))?;
-        let (Some((mut session, stored)), Some(pair)) = (new, self.pair) else { return Ok(Vec::new()) };
+        let (Some((mut session, stored)), Some((pair, _))) = (new, self.pair) else { return Ok(Vec::new()) };
         let mut completions = pair.completions.lock();
         let known = Known { library, stored: &stored, completions: &mut completions };
         let mut among = Among::new(net, &places)?;
@@ -271,13 +278,13 @@ impl Transfer<'_> {
     /// The two nodes of the pair agree on a session.
     fn agree_in_pair(
         &self,
-        pair: &Pair,
+        of_pair: &Core,
         places: &[Party],
         net: &mut TlsNet,
     ) -> Result<(SessionContext, AgreedSession)> {
-        let context = pair.core.material.context().map_err(|refusal| Error::System(refusal.message))?;
+        let context = of_pair.material.context().map_err(|refusal| Error::System(refusal.message))?;
         let id = context.id();
-        let parameters = pair.core.members.handshake();
+        let parameters = of_pair.members.handshake();
         let parameters = parameters
             .with("common secrets", &id.setup)
             .with("epoch", &id.epoch)
@@ -298,8 +305,8 @@ impl Transfer<'_> {
                 error
             }
             Fault::Elsewhere(error) => {
-                if let Some(pair) = self.pair {
-                    judge_named(&pair.core.material, DURING, &error, name_of);
+                if let Some((_, of_pair)) = self.pair {
+                    judge_named(&of_pair.material, DURING, &error, name_of);
                 }
                 error
             }

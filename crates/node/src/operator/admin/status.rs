@@ -9,7 +9,7 @@ use polyclave_store::Quarantine;
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
 
-use crate::core::Core;
+use crate::core::{Core, PairState};
 use crate::operator::certificates::{self, CertificateEnd};
 
 /// The status of a running node.
@@ -104,6 +104,9 @@ pub struct Status {
     pub audit_failure: Option<String>,
     /// Whether requests are refused because the audit log cannot be written.
     pub audit_refuses: bool,
+    /// How the standby pairs of this node stand.
+    #[serde(default)]
+    pub standby: Vec<PairState>,
 }
 
 impl Status {
@@ -168,6 +171,7 @@ impl Core {
             lacking: status.lacking,
             audit_refuses: self.logbook.refuses().is_some(),
             audit_failure: self.logbook.failure(),
+            standby: self.pairs.states.lock().clone(),
         }
     }
 
