@@ -4,6 +4,7 @@
 use polyclave_harness::book;
 
 use crate::common::{Place, Running};
+use crate::rolling::until_pairs_are_ready;
 
 const PAGE: &str = "operate/lost-machine.md";
 
@@ -63,6 +64,7 @@ fn lose(protocol: &str, nodes: usize) {
     place.run("encrypt --key letters letter letter.sealed");
     place.run("node backup try/node-2 node-2.backup --key backup.key");
 
+    until_pairs_are_ready(&place, nodes);
     let mut lost = running.remove(1);
     lost.kill();
     lost.wait_until_gone();

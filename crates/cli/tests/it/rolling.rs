@@ -125,7 +125,7 @@ fn until_stock_is_made(place: &Place) {
 }
 
 /// Waits until the standby pairs of each node, if there are any, have all keys.
-fn until_pairs_are_ready(place: &Place, nodes: usize) {
+pub fn until_pairs_are_ready(place: &Place, nodes: usize) {
     let is_ready = |pair: &serde_json::Value| pair["ready"] == true && pair["lacking"] == 0;
     place.until("the standby pairs are ready", || {
         (1..=nodes).all(|node| {

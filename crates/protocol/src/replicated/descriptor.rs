@@ -33,8 +33,8 @@ pub static ACTIVE: Descriptor = Descriptor {
     adversary: Active::ADVERSARY,
     config: |_| Ok(AnyProtocolConfig::new(ReplicatedActiveConfig::default())),
     serving: Some(Serving {
-        advice: "all three nodes serve, and one of them may cheat: answers are right or refused. Nothing is made ahead. After a failed \
-                 check the nodes stop, and cannot tell which of them cheats",
+        advice: "all three nodes serve, and one of them may cheat: answers are right or refused. Two go on while the third one is \
+                 away. After a failed check the nodes stop, and cannot tell which of them cheats",
         stock: Levels::FEW,
         stream_bytes_a_second: Some(1_200_000),
         standby: Some("spdz-tower"),
