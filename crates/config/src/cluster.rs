@@ -247,8 +247,8 @@ impl Cluster {
         }
     }
 
-    /// The standby pairs: any two of the nodes, as a cluster of their own that goes on with the keys while the
-    /// third node is away. None if the cluster has no standby.
+    /// The standby pairs: any two of the nodes, as a cluster of their own that goes on with the keys while
+    /// the third node is away. None if the cluster has no standby.
     pub fn pairs(&self) -> Vec<Cluster> {
         let Some(protocol) = standby_protocol(&self.protocol).filter(|_| self.standby && self.pair.is_none())
         else {

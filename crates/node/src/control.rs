@@ -93,7 +93,11 @@ pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
             let boot = greet(core, peer, Judged::Here, &mut net)?;
             core.network.peers.beat_now(peer);
             core.network.peers.note_trouble(peer, Stream::Theirs, None);
-            tracing::info!(peer = core.members.name_of(peer), "connected");
+            match core.service.of_all {
+                // All nodes say the same, a moment before or after.
+                Some(_) => tracing::debug!(peer = core.members.name_of(peer), "connected in a standby pair"),
+                None => tracing::info!(peer = core.members.name_of(peer), "connected"),
+            }
             core.network.peers.receive_orders(peer, &mut net, &|| core.threads.is_stopping(), |order| {
                 carry_out(core, peer, boot, &crews, order)
             })
@@ -112,7 +116,11 @@ fn after_control(core: &Core, peer: Party, stream: Stream, outcome: Result<()>) 
             e => core.members.message(e),
         };
         if core.network.peers.note_trouble(peer, stream, Some(message.clone())) {
-            tracing::info!(peer = core.members.name_of(peer), error = message, "not connected");
+            let peer = core.members.name_of(peer);
+            match core.service.of_all {
+                Some(_) => tracing::debug!(peer, error = message, "not connected in a standby pair"),
+                None => tracing::info!(peer, error = message, "not connected"),
+            }
         }
     }
     match outcome {

@@ -32,8 +32,8 @@ pub struct Arguments {
 /// What is said of it when a cluster is made.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Under replicated-active: all three nodes are needed for everything. Otherwise two go on with the keys while the
-    /// third one is away
+    /// Under replicated-active: all three nodes are needed for everything. Otherwise two go on with the keys
+    /// while the third one is away
     #[arg(long)]
     no_standby: bool,
 }

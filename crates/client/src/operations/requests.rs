@@ -58,8 +58,8 @@ impl Client {
             .ok_or_else(|| Error::Answers("they made or changed a key and did not say which".into()))
     }
 
-    /// Begins the use of a key with the first worker group or standby pair that can. A node that is blamed for
-    /// a failure is suspected, so that the two others are asked next.
+    /// Begins the use of a key with the first worker group or standby pair that can. A node that is blamed
+    /// for a failure is suspected, so that the two others are asked next.
     fn in_one_group_or_pair<'c, T>(&'c self, work: impl Fn(Workers<'c>) -> Result<T>) -> Result<T> {
         let (mut failed, mut tried) = (None, Vec::new());
         while let Some(workers) = self.next_for_use(&tried) {

@@ -1,5 +1,5 @@
-//! The stores of this node's shares for standby pairs, as far as keys are concerned: no share of a deleted key
-//! stays in one.
+//! The stores of this node's shares for standby pairs, as far as keys are concerned: no share of a deleted
+//! key stays in one.
 
 use std::sync::Arc;
 

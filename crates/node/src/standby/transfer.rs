@@ -6,8 +6,8 @@
 //! 2. They tell which keys they lack, and all three tell which of these they hold.
 //! 3. The three compare the keys in a hello, with all properties, and the two agree on a session of their
 //!    own.
-//! 4. The key itself, if it may be wrapped, and the round keys move as bytes under masks. The two compute what
-//!    else the key's modes need, and the check value, which has to be the one that is recorded.
+//! 4. The key itself, if it may be wrapped, and the round keys move as bytes under masks. The two compute
+//!    what else the key's modes need, and the check value, which has to be the one that is recorded.
 //!
 //! A check that fails among the three is judged as in a request of theirs, and one that fails between the two
 //! as in a request of the pair.

@@ -47,8 +47,8 @@ pub struct Serving {
     /// Bytes a second of a long stream under AES-128 in `gcm`, as measured with all nodes on two idle cores
     /// (docs/benchmarks.md); none if that was not measured. People are told it before they wait.
     pub stream_bytes_a_second: Option<u32>,
-    /// The protocol with which any two of three nodes go on with the keys while the third one is away; none if
-    /// they do not.
+    /// The protocol with which any two of three nodes go on with the keys while the third one is away; none
+    /// if they do not.
     pub standby: Option<&'static str>,
     /// The protocol for a number of nodes and a threshold.
     pub config: fn(usize, usize) -> Result<AnyServiceConfig>,
