@@ -18,8 +18,13 @@ pub struct Again {
 
 impl Again {
     /// While other nodes can serve, each time without those that were suspected since. Where all nodes are
-    /// needed, nothing is done again.
+    /// needed, nothing is done again. Where two nodes go on without the third, until they do: they may have
+    /// met again just now.
     pub fn without_failed_nodes(client: &Client) -> Again {
+        if client.has_standby() {
+            let may_pass = |e: &Error| e.may_be_repeated() || e.says_a_node_is_gone();
+            return Again { left: FOR_ONE_TO_COME_BACK, may_pass };
+        }
         let left = if client.spare_nodes() == 0 { 0 } else { client.cluster().nodes() };
         Again { left, may_pass: Error::may_be_repeated }
     }

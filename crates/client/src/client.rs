@@ -137,6 +137,11 @@ impl Client {
         self.groups.iter().chain(self.pairs.iter()).for_each(WorkerGroup::end);
     }
 
+    /// Whether two nodes go on with the keys while a third one is away.
+    pub fn has_standby(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
     /// How many nodes a use of a key can do without.
     pub fn spare_nodes(&self) -> usize {
         let spare = self.cluster().nodes() - self.groups[0].config.quorum();

@@ -116,6 +116,17 @@ impl Error {
         }
     }
 
+    /// The error if two nodes could not go on either.
+    pub(crate) fn and_two_nodes(self, names: &str, error: &Error) -> Error {
+        match self {
+            Error::TooFewNodes { reached, nodes, needed, why } => {
+                let why = format!("{why}; and {names} could not go on alone: {error}");
+                Error::TooFewNodes { reached, nodes, needed, why }
+            }
+            other => other,
+        }
+    }
+
     /// Whether other nodes might succeed. Not if material is lacking: making it takes longer than a request
     /// should wait.
     pub(crate) fn others_might(&self) -> bool {

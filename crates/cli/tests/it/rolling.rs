@@ -20,31 +20,40 @@ const PAUSE: Duration = Duration::from_millis(50);
 const STOCK: usize = 512;
 /// A client that does not notice that the leading node is gone waits for 15 s. No other wait is as long.
 const LONGEST: Duration = Duration::from_secs(12);
-/// How often each node is ended.
+/// How often each node is ended; as often as this variable says by hand.
 const TURNS: usize = 3;
+const TURNS_BY_HAND: &str = "POLYCLAVE_ROLLING_TURNS";
 
 #[test]
 fn no_request_fails_while_nodes_of_shamir_active_start_again_one_after_the_other() {
-    no_request_fails("--protocol shamir-active");
+    no_request_fails("--protocol shamir-active", Running::end);
 }
 
 #[test]
 fn no_request_fails_while_nodes_of_replicated_four_start_again_one_after_the_other() {
-    no_request_fails("--protocol replicated-four");
+    no_request_fails("--protocol replicated-four", Running::end);
 }
 
 #[test]
 fn no_request_fails_while_five_nodes_of_shamir_start_again_one_after_the_other() {
-    no_request_fails("--protocol shamir --parties 5 --threshold 1");
+    no_request_fails("--protocol shamir --parties 5 --threshold 1", Running::end);
 }
 
 /// Two nodes go on, as a standby pair.
 #[test]
 fn no_request_fails_while_three_nodes_with_standby_start_again_one_after_the_other() {
-    no_request_fails("--protocol replicated-active");
+    no_request_fails("--protocol replicated-active", Running::end);
 }
 
-fn no_request_fails(options: &str) {
+#[test]
+fn no_request_fails_while_three_nodes_with_standby_are_killed_one_after_the_other() {
+    no_request_fails("--protocol replicated-active", |mut node| {
+        node.kill();
+        node.wait_until_gone();
+    });
+}
+
+fn no_request_fails(options: &str, end: fn(Running)) {
     let place = Place::new();
     let count = place.cluster_on_several_streams(options);
     (1..=count).for_each(|node| place.set_stock(node, STOCK, 0));
@@ -86,10 +95,11 @@ fn no_request_fails(options: &str) {
     let done: Vec<_> = std::thread::scope(|scope| {
         let _stop = StopAtEnd(&stop);
         let workers: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(work)).collect();
-        for number in 0..TURNS * count {
+        let by_hand = std::env::var(TURNS_BY_HAND).ok().map(|turns| turns.parse().expect("a number"));
+        for number in 0..by_hand.unwrap_or(TURNS) * count {
             turn.store(number, Relaxed);
             let (node, before) = (number % count, answers.load(Relaxed));
-            nodes.remove(node).end();
+            end(nodes.remove(node));
             nodes.insert(node, start(node + 1));
             nodes[node].wait_for("is ready");
             place.until("clients get answers", || answers.load(Relaxed) > before);

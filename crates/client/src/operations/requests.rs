@@ -69,8 +69,11 @@ impl Client {
                     if let Some(node) = e.blamed().filter(|_| workers.group.has_standby) {
                         workers.suspect(node);
                     }
-                    // What all nodes say is what matters if the pairs cannot help either.
-                    failed.get_or_insert(e);
+                    // What all nodes say comes first if the pairs cannot help either.
+                    failed = Some(match failed {
+                        None => e,
+                        Some(first) => Error::and_two_nodes(first, &workers.names(), &e),
+                    });
                 }
                 done => return done.map_err(|e| self.caller.unless_halted(e)),
             }

@@ -308,6 +308,12 @@ impl Workers<'_> {
         }
     }
 
+    /// The names of all of them.
+    pub(crate) fn names(&self) -> String {
+        let names: Vec<&str> = self.group.cluster.cards().iter().map(|card| card.name.as_str()).collect();
+        names.join(" and ")
+    }
+
     /// Why some nodes cannot be asked, for people. Nodes with the same reason are grouped.
     pub(crate) fn why_not(&self, failed: &[(Party, Error)]) -> String {
         let strange: Vec<&str> = failed

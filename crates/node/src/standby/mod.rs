@@ -35,10 +35,10 @@
 //! * *Refreshes.* A pair belongs to the common secrets of all nodes, under which its keys were given to it.
 //!   When these are replaced, every node ends its pairs, overwrites their stores and begins new ones. So a
 //!   share or a MAC key from before a refresh is of no use together with one from after it.
-//! * *Old copies of a disk.* The store of a pair is a file of its own, and in no backup. The two nodes connect
-//!   over exactly two stores, whose ids they have told each other among all three. If one of these is gone,
-//!   or was put back to an older copy, the pair begins anew. It loses nothing: the three nodes give the keys
-//!   again.
+//! * *Old copies of a disk.* The store of a pair is a file of its own, and in no backup. The two nodes
+//!   connect over exactly two stores, whose ids they have told each other among all three. If one of these is
+//!   gone, or was put back to an older copy, the pair begins anew. It loses nothing: the three nodes give the
+//!   keys again.
 //!
 //! What is left: a request that runs when the third node goes is lost, as before. Keys that were made a
 //! moment before have no shares in the pairs yet.

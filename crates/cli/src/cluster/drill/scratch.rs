@@ -25,6 +25,7 @@ pub fn cluster(real: &Cluster, cards: &[Card]) -> Result<Cluster> {
     refuse_too_few(real, &cards.iter().map(|card| card.name.as_str()).collect::<Vec<_>>())?;
     let mut drill = real.clone();
     drill.set_roles(Roles::default())?;
+    drill.set_standby(false)?;
     for (number, name) in (0..).zip(real.cards().iter().map(|card| &card.name)) {
         let card = match cards.iter().find(|card| card.name == *name) {
             Some(card) => card.clone(),
