@@ -4,15 +4,16 @@
 use std::time::{Duration, Instant};
 
 use polyclave_api::{Mode, Reason};
-use polyclave_client::Error;
+use polyclave_client::{Client, Error, Padding};
 use polyclave_config::NodeDir;
 use polyclave_node::admin::{Answer, Instruction, Status, order};
 use polyclave_node::{Cheat, Running};
+use polyclave_protocol::authenticated::Guesses;
 use polyclave_store::{Secret, Store};
 
 use crate::common::active::start_cheating;
-use crate::common::messages::{ctr, gcm, ungcm};
-use crate::common::{PATIENCE, TestCluster, insist, key};
+use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, uncbc, unctr, ungcm};
+use crate::common::{PATIENCE, TOGETHER, TestCluster, data, insist, key};
 
 /// Three nodes whose pairs have shares of a key, and a message that was encrypted under it by all three.
 fn start() -> (TestCluster, Vec<u8>) {
@@ -201,4 +202,62 @@ fn uses_in_pairs_are_charged_twice_so_that_no_node_can_hide_them_from_the_others
         cluster.wait_until_ready();
     }
     assert!(computed > 0 && computed <= 100, "{computed} of a budget of 100");
+}
+
+/// After so many silences that a MAC key bears no more.
+#[test]
+fn a_pair_whose_mac_key_is_worn_out_by_silences_begins_anew_and_nothing_is_quarantined() {
+    let (mut cluster, message) = start();
+    let client = cluster.client();
+    let id_of = |cluster: &TestCluster| {
+        store_of(cluster, 0, 1).standby_binding().expect("read").expect("it is bound").own
+    };
+    (0..3).for_each(|node| cluster.stop(node));
+    let before = id_of(&cluster);
+    let silences = Guesses { failed: 0, unanswered: 2000 };
+    store_of(&cluster, 0, 1).count_guesses(silences).expect("counted");
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    wait_until_pairs_have(&cluster, 1);
+    assert!((0..3).all(|node| status(&cluster, node).quarantine.is_none()));
+    cluster.stop(2);
+    assert_eq!(insist(&|| ungcm(&client, "k", b"to", &message)), b"a message");
+    (0..2).for_each(|node| cluster.stop(node));
+    assert_ne!(id_of(&cluster), before, "it has another store, with another MAC key");
+}
+
+#[test]
+fn all_modes_of_use_work_in_a_pair_and_what_takes_all_nodes_says_so() {
+    let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let client = cluster.client();
+    let known = hex::decode("000102030405060708090a0b0c0d0e0f").expect("hexadecimal");
+    let mut names = Vec::new();
+    for modes in TOGETHER {
+        let name = format!("known-{}", modes[0]);
+        client.import(key(&name, "aes-128", modes), &known).expect("imported");
+        names.push(name);
+    }
+    wait_until_pairs_have(&cluster, names.len() as u64);
+    let all = |client: &Client| -> (Vec<u8>, Vec<u8>) {
+        (
+            insist(&|| cmac(client, &names[0], &data(40))),
+            insist(&|| ecb(client, &names[2], Padding::None, &data(48))),
+        )
+    };
+    let of_three = all(&client);
+    cluster.stop(1);
+    assert_eq!(all(&client), of_three, "the same key");
+    let (counter, text) = insist(&|| ctr(&client, &names[1], &data(100)));
+    assert_eq!(insist(&|| unctr(&client, &names[1], &counter, &text)), data(100));
+    let (initial, text) = insist(&|| cbc(&client, &names[1], Padding::Pkcs7, &data(100)));
+    assert_eq!(insist(&|| uncbc(&client, &names[1], Padding::Pkcs7, &initial, &text)), data(100));
+    let message = insist(&|| gcm(&client, &names[0], b"to", &data(5000)));
+    assert_eq!(insist(&|| ungcm(&client, &names[0], b"to", &message)), data(5000));
+    let mut wrong = message.clone();
+    *wrong.last_mut().expect("a tag") ^= 1;
+    assert!(matches!(ungcm(&client, &names[0], b"to", &wrong), Err(Error::Unauthentic(_))));
+    let refused = client.delete(&names[0]).expect_err("it takes all nodes").to_string();
+    assert!(refused.contains("2 of 3 nodes can be asked, 3 are needed"), "{refused}");
 }

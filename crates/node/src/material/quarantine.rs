@@ -33,10 +33,13 @@
 //!
 //! **Standby pairs.** A check that fails in a standby pair puts the node under quarantine in all: one of the
 //! two nodes departed from the protocol, and it is one of the three. Each pair counts for its own MAC key.
+//! After so many silences that this key must be replaced, the pair begins anew, and nothing is quarantined.
 //!
 //! A caller that runs several sessions at once gives [`judge`] the error of each session as soon as that
 //! session ends. It does not wait for the others. While a failure or a silence is not written down, the node
 //! does not use its MAC key ([`Material::refuse_uncounted`]).
+
+use std::sync::atomic::Ordering::Relaxed;
 
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::authenticated::{Guesses, MAX_FORGED_LOG2};
@@ -163,6 +166,10 @@ pub(crate) fn judge_named(
             if !has_mac_key || !material.guesses().must_refresh(KEY_BITS) {
                 return false;
             }
+            if material.of_all.is_some() {
+                material.wear_out();
+                return false;
+            }
             Failure::from(TOO_MANY.to_owned())
         }
         error => {
@@ -234,8 +241,23 @@ impl Material {
         if guesses.failed > 0 {
             self.quarantine("a check failed before this start".to_owned().into());
         } else if guesses.must_refresh(KEY_BITS) {
-            self.quarantine(TOO_MANY.to_owned().into());
+            match self.of_all {
+                Some(_) => self.wear_out(),
+                None => self.quarantine(TOO_MANY.to_owned().into()),
+            }
         }
+    }
+
+    /// Notes that too many checks were left without an answer under the MAC key of a standby pair. The key is
+    /// not used any more, and the pair begins anew, with another one.
+    fn wear_out(&self) {
+        tracing::warn!("{TOO_MANY}; a standby pair begins anew");
+        self.is_worn_out.store(true, Relaxed);
+    }
+
+    /// Whether the MAC key of this standby pair has to be replaced.
+    pub(crate) fn is_worn_out(&self) -> bool {
+        self.is_worn_out.load(Relaxed)
     }
 
     /// Failed and unanswered checks under the MAC key in use.
@@ -263,6 +285,9 @@ impl Material {
     /// Refuses to use the MAC key while a failure or a silence is not written down, because a restart would
     /// forget it. This concerns epochs, refreshes, material and requests.
     pub(crate) fn refuse_uncounted(&self) -> crate::Result<()> {
+        if self.is_worn_out() {
+            return Err(Error::System(TOO_MANY.into()));
+        }
         match *self.uncounted.lock() == Guesses::default() {
             true => Ok(()),
             false => Err(Error::System(UNCOUNTED.into())),

@@ -55,6 +55,8 @@ pub(crate) struct Material {
     pub(super) processors: usize,
     /// That of all nodes, in a standby pair.
     pub(super) of_all: Option<Arc<Material>>,
+    /// The MAC key of this standby pair has to be replaced.
+    pub(super) is_worn_out: AtomicBool,
     /// For which standby pairs this node lacks shares of keys, a bit each.
     pub(crate) lacks_standby: AtomicU8,
     /// This material, for guards that belong to it.
@@ -106,6 +108,7 @@ impl Material {
             boot,
             processors,
             of_all,
+            is_worn_out: AtomicBool::default(),
             lacks_standby: AtomicU8::default(),
             this: this.clone(),
             setup: RwLock::default(),

@@ -77,7 +77,8 @@ impl Keeper<'_> {
         let Ok(secrets) = core.material.setup().map(|setup| setup.id) else { return Ok(()) };
         if let Some(old) = self.pairs.of(set) {
             let all_are_there = core.network.is_complete() && core.material.context().is_ok();
-            if old.secrets != secrets || old.is_stuck(all_are_there) {
+            let is_worn_out = old.core().is_some_and(|core| core.material.is_worn_out());
+            if old.secrets != secrets || is_worn_out || old.is_stuck(all_are_there) {
                 self.end(&old)?;
             }
         }
