@@ -3,6 +3,7 @@
 
 use polyclave_harness::{fuzz, within_memory};
 use polyclave_protocol::Party;
+use polyclave_protocol::versions::Spoken;
 use rustls::pki_types::{CertificateDer, UnixTime};
 
 use crate::buffer::Buffer;
@@ -55,7 +56,9 @@ fn a_greeting_that_is_accepted_is_the_one_that_was_due() {
     let valid = [StreamId([0; 32]), StreamId([0xa5; 32])].map(|stream| terms.greeting(stream).to_vec());
     fuzz!("greetings", &["polyclav"], valid.to_vec(), |bytes: &[u8]| {
         let Some((greeting, _)) = bytes.split_first_chunk::<GREETING>() else { return };
-        let is_due = *greeting == terms.greeting(stream_of(greeting));
+        let spoken = Spoken { oldest: greeting[8], newest: greeting[9] };
+        let is_like = *greeting == Terms { spoken, ..terms }.greeting(stream_of(greeting));
+        let is_due = is_like && spoken.oldest <= spoken.newest && spoken.meet(terms.spoken).is_some();
         assert_eq!(terms.check(PEER, greeting).is_ok(), is_due);
     });
 }

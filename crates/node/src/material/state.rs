@@ -134,6 +134,7 @@ impl Material {
             prepared: self.refresh.prepared.load(Relaxed),
             levels: self.levels(),
             keys: self.store.count().unwrap_or_default().try_into().unwrap_or(u32::MAX),
+            features: self.members.features(),
         }
     }
 }

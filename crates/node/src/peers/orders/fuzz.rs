@@ -9,7 +9,9 @@ const PEER: Party = Party(1);
 
 fn state() -> State {
     let levels = [1000, 0, 7, 0, 0, 0, 0, u16::MAX];
-    State { epoch: [3; 32], quarantined: true, wants_refresh: false, prepared: true, levels, keys: 12 }
+    let features = FeatureSet::from_bytes([1, 0, 0, 0, 0, 0, 0, 128]);
+    let (wants_refresh, prepared, keys) = (false, true, 12);
+    State { epoch: [3; 32], quarantined: true, wants_refresh, prepared, levels, keys, features }
 }
 
 #[test]
@@ -37,8 +39,9 @@ fn no_greeting_of_a_peer_panics_or_takes_memory_on_its_word() {
     let start = Start { first: 4, boot: [6; 16] };
     let past = Past { number: 9, recent: vec![[1; 16], [2; 16]], starts: vec![start, start] };
     let (cluster, setup, prepared) = ([1; 32], [2; 32], [0; 32]);
-    let (version, lists) = ("0.2.0".into(), [4; 32]);
-    let greeting = Greeting { cluster, past, holds: 3, setup, prepared, state: state(), version, lists };
+    let (release, lists, knows) = ("0.2.0".into(), [4; 32], FeatureSet::from_bytes([7; 8]));
+    let state = state();
+    let greeting = Greeting { cluster, past, holds: 3, setup, prepared, state, release, knows, lists };
     let valid = vec![api::encode(&greeting).expect("it is small")[4..].to_vec()];
     fuzz!("node-greetings", &[], valid, |bytes: &[u8]| {
         within_memory((4 << 20) + 16 * bytes.len(), || {
