@@ -19,7 +19,8 @@ const MAX_SIGNATURES: usize = 32;
 /// What is approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
-    /// [`version_of_files`](super::version_of_files): with another one the same bytes could mean another operation.
+    /// [`version_of_files`](super::version_of_files): with another one the same bytes could mean another
+    /// operation.
     pub version: u16,
     /// The cluster's id.
     pub cluster: [u8; 16],

@@ -57,8 +57,8 @@ pub use sealed_import::{SealedImport, SealedPart};
 pub use step::{End, Step};
 
 /// The version of the protocol between clients and nodes, in this release. It grows with every change of the
-/// types below (`polyclave_protocol::versions`). [`Reply::Refused`] keeps its bytes, so that a client of another
-/// version can read why it is refused.
+/// types below (`polyclave_protocol::versions`). [`Reply::Refused`] keeps its bytes, so that a client of
+/// another version can read why it is refused.
 pub const VERSION: u16 = CLIENTS_NEWEST as u16;
 
 /// The version of files that clients make: requests for approval and sealed keys. It is the oldest that this

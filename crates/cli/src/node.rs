@@ -4,7 +4,7 @@ mod address;
 mod allow;
 mod audit;
 mod backup;
-mod features;
+pub mod features;
 mod init;
 mod join;
 mod migrate;

@@ -2,13 +2,13 @@
 //! and the features that the operator has switched on ([`polyclave_protocol::versions`]).
 //!
 //! It is read before anything else of the directory, and backups begin with it. So a program that lacks
-//! something refuses before it has changed a byte. A directory without the file needs nothing besides the first
-//! version of the store. The store has the same list, sealed: whoever removes the file hides it only until the
-//! store is opened.
+//! something refuses before it has changed a byte. A directory without the file needs nothing besides the
+//! first version of the store. The store has the same list, sealed: whoever removes the file hides it only
+//! until the store is opened.
 
 use std::path::Path;
 
-use polyclave_protocol::versions::{self, Feature, FeatureSet, STORE, Spoken, feature};
+use polyclave_protocol::versions::{self, Feature, FeatureSet, STORE, feature};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, NodeDir, Result, private, text};
@@ -72,11 +72,12 @@ impl Needs {
 
     /// The features, if this program knows all of them and the version of the store.
     pub fn met(&self) -> Result<FeatureSet> {
-        let (spoken, stored) = (STORE.spoken(), Spoken { oldest: self.store, newest: self.store });
-        if spoken.meet(stored).is_none() {
-            let why = STORE.apart((spoken, "this program"), (stored, "the program that wrote it"));
+        if !STORE.spoken().contains(self.store) {
             return Err(Error::misuse(format!(
-                "this is of another release than this program can open. Nothing was changed: {why}"
+                "the store here has version {}, and this program ({}) knows {}. Nothing was changed. Run the release that wrote it, or a later one",
+                self.store,
+                versions::release(),
+                STORE.spoken()
             )));
         }
         let known = self.features.iter().map(|need| {
@@ -110,7 +111,7 @@ mod tests {
         assert!(message.contains("'flying'") && message.contains("Run 9.1.0 or a later"), "{message}");
         let message = needing(7, &[]).met().expect_err("too new").to_string();
         assert!(
-            message.contains("upgrade this program, first to a release that speaks version 2"),
+            message.contains("has version 7") && message.contains("Run the release that wrote it"),
             "{message}"
         );
     }

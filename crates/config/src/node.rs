@@ -71,9 +71,9 @@ impl NodeDir {
     /// What a program has to know to open the directory.
     pub const NEEDS: &str = NEEDS;
 
-    /// All files except the store. First comes what a program has to know to use the others. The next identity comes before the current one. If they are read in this
-    /// order while the next takes the place of the current one, the new one is read twice rather than not at
-    /// all.
+    /// All files except the store. First comes what a program has to know to use the others. The next
+    /// identity comes before the current one. If they are read in this order while the next takes the place
+    /// of the current one, the new one is read twice rather than not at all.
     pub const KEPT: [KeptFile; 12] = [
         KeptFile { name: NEEDS, private: false, needed: false },
         KeptFile { name: SETTINGS, private: false, needed: true },

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | everything between nodes: frames, orders, the messages of protocols | [`NODES`] | the greeting of each connection (`transport`), and the hello of each session ([`crate::session`]): the lowest of what all serve |
 //! | everything between clients and nodes; requests for approval and sealed keys, which are files of clients | [`CLIENTS`] | the greeting; a client speaks the lowest version of the nodes that it asks |
-//! | what a node stores, and backups of it | [`STORE`] | not at all: see below |
+//! | what a node stores, and backups of it | [`STORE`] | not at all: a program reads all versions that there ever were, and writes a newer one only behind a feature, see below |
 //!
 //! **Abilities that not every node has** are [`Feature`]s: a new message, or a record that an older program
 //! could not read. A node uses a feature only once its operator has switched it on, which is refused while a
@@ -26,17 +26,19 @@ use serde::{Deserialize, Serialize};
 mod next_release;
 
 /// The wire between nodes. Its bytes include those of all protocols: `tests/it/wire.rs` notices a change.
-pub static NODES: Versions = Versions { of: "the wire between nodes", brought: &[(5, "0.3.0")] };
+pub static NODES: Versions =
+    Versions { of: "the wire between nodes", brought: &[(5, "0.3.0")], read: Read::LastTwo };
 
 /// The wire between clients and nodes, and the files that clients make. A digest of all messages in the crate
 /// `api` notices a change.
-pub static CLIENTS: Versions = Versions { of: "the wire of clients", brought: &[(CLIENTS_NEWEST, "0.3.0")] };
+pub static CLIENTS: Versions =
+    Versions { of: "the wire of clients", brought: &[(CLIENTS_NEWEST, "0.3.0")], read: Read::LastTwo };
 
 /// The newest version of [`CLIENTS`], as a constant.
 pub const CLIENTS_NEWEST: u8 = 12;
 
 /// The store of a node, and backups of it.
-pub static STORE: Versions = Versions { of: "the store", brought: &[(1, "0.3.0")] };
+pub static STORE: Versions = Versions { of: "the store", brought: &[(1, "0.3.0")], read: Read::All };
 
 /// The features that this program knows. A feature that all clusters have is removed from here once no
 /// program that could be upgraded from lacks it; its bit is not given to another one.
@@ -48,6 +50,16 @@ pub struct Versions {
     of: &'static str,
     /// Every version that was ever negotiated, and the release that brought it; the oldest first.
     brought: &'static [(u8, &'static str)],
+    read: Read,
+}
+
+/// Which versions a program understands.
+#[derive(Debug)]
+enum Read {
+    /// Its own, and the one before: both sides are there, and can be upgraded.
+    LastTwo,
+    /// All: whoever wrote it is gone.
+    All,
 }
 
 /// The versions that a program speaks.
@@ -60,11 +72,15 @@ pub struct Spoken {
 }
 
 impl Versions {
-    /// What this program speaks: its own version, and the one before.
+    /// What this program understands: of a wire its own version and the one before, of a store all.
     pub fn spoken(&self) -> Spoken {
         let mut newest_first = self.all().rev().map(|(version, _)| version);
         let newest = newest_first.next().expect("there is a first version");
-        Spoken { oldest: newest_first.next().unwrap_or(newest), newest }
+        let oldest = match self.read {
+            Read::LastTwo => newest_first.next(),
+            Read::All => newest_first.last(),
+        };
+        Spoken { oldest: oldest.unwrap_or(newest), newest }
     }
 
     /// What is versioned, for messages.

@@ -15,8 +15,8 @@ impl Store {
         self.engine.read(|records| Ok(noted(records)?.met()?))
     }
 
-    /// Switches a feature on, for ever, at the node of a directory. The file comes first: if the power fails in
-    /// between, the directory needs a feature that nothing uses yet, never the other way round.
+    /// Switches a feature on, for ever, at the node of a directory. The file comes first: if the power fails
+    /// in between, the directory needs a feature that nothing uses yet, never the other way round.
     pub fn switch_on(&self, dir: &NodeDir, feature: &Feature) -> Result<()> {
         let mut needs = self.engine.read(|records| noted(records))?;
         if needs.add(feature) {
@@ -26,8 +26,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes down in a node's directory what its store needs, if the file does not say it: another worker may
-    /// have switched something on, or the directory is older than its store.
+    /// Writes down in a node's directory what its store needs, if the file does not say it: another worker
+    /// may have switched something on, or the directory is older than its store.
     pub fn restate_needs(&self, dir: &NodeDir) -> Result<()> {
         restate(dir, &self.engine.read(|records| noted(records))?)
     }

@@ -3,7 +3,7 @@
 
 use polyclave_harness::{fuzz, within_memory};
 use polyclave_protocol::Party;
-use polyclave_protocol::versions::Spoken;
+use polyclave_protocol::versions::{CLIENTS, NODES, Spoken};
 use rustls::pki_types::{CertificateDer, UnixTime};
 
 use crate::buffer::Buffer;
@@ -78,4 +78,16 @@ fn no_certificate_panics_and_its_dates_are_an_answer_or_an_error() {
             }
         });
     });
+}
+
+/// A change of these bytes needs another version of the wire between nodes and of that of clients;
+/// CONTRIBUTING.md says how. The greeting never changes.
+#[test]
+fn the_bytes_of_frames_and_greetings_are_those_of_this_version() {
+    let mut travels = Buffer::default();
+    Passage::default().keep_rest(&[7; 40], 16, &mut travels);
+    let spoken = Spoken { oldest: 1, newest: 2 };
+    let greeting = Terms { spoken, ..Terms::nodes(&Limits::default(), &[5; 16]) }.greeting(StreamId([9; 32]));
+    let digest = blake3::hash(&[travels.filled(), &greeting].concat()).to_hex();
+    assert_eq!((NODES.spoken().newest, CLIENTS.spoken().newest, &digest[..16]), (5, 12, ""));
 }

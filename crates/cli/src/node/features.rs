@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use polyclave_config::NodeDir;
 use polyclave_node::admin::{Answer, FeatureState, Instruction, order};
 
 use crate::say;
@@ -31,19 +32,31 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
-    let instruction = Instruction::Features { switch_on: arguments.switch_on.clone() };
-    let Some(Answer::Features { features }) = order(&dir, &instruction)? else {
-        bail!("the node answered something else; is it of another version?")
-    };
+    let features = ask(&dir, arguments.switch_on.clone())?;
     match arguments.json {
         true => say!("{}", serde_json::to_string_pretty(&features)?),
-        false if features.is_empty() => say!("this release has no features to switch on"),
-        false => features.iter().for_each(tell),
+        false => tell(&features),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(feature: &FeatureState) {
+/// The features of a node, once one is switched on if that is wanted.
+pub(crate) fn ask(dir: &NodeDir, switch_on: Option<String>) -> Result<Vec<FeatureState>> {
+    match order(dir, &Instruction::Features { switch_on })? {
+        Some(Answer::Features { features }) => Ok(features),
+        _ => bail!("the node answered something else; is it of another version?"),
+    }
+}
+
+/// Prints features.
+pub(crate) fn tell(features: &[FeatureState]) {
+    if features.is_empty() {
+        say!("this release has no features to switch on");
+    }
+    features.iter().for_each(tell_one);
+}
+
+fn tell_one(feature: &FeatureState) {
     let FeatureState { name, about, release, on, unknown_at, off_at } = feature;
     let state = match (on, off_at.is_empty(), unknown_at.is_empty()) {
         (true, true, _) => "on".into(),

@@ -71,8 +71,6 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
                 leftovers.remove(core);
             }
             core.service.keys.release_leftover_claims();
-            // Another worker of this node may have switched one on.
-            let _ = core.store.features().map(|features| core.members.note_features(features));
             reload::log(core);
             core.logbook.settle(&mut noted);
             core.material.strategy.settle(&core.material);

@@ -179,14 +179,15 @@ impl Peers {
         boot.is_some().then(|| program.clone())
     }
 
-    /// Remembers that a peer named this version in a session. Returns whether it is news that this is less than
-    /// it said in its greeting.
+    /// Remembers that a peer named this version in a session. Returns whether it is news that this is less
+    /// than it said in its greeting.
     pub(crate) fn note_offer(&self, peer: Party, version: u8) -> bool {
         let known = &mut self.known()[peer.index()];
         version < known.program.wire && !std::mem::replace(&mut known.holds_back, true)
     }
 
-    /// Remembers which features are on here and not at a peer. Returns whether it is news that there are some.
+    /// Remembers which features are on here and not at a peer. Returns whether it is news that there are
+    /// some.
     pub(crate) fn note_lacks(&self, peer: Party, lacks: FeatureSet) -> bool {
         let before = std::mem::replace(&mut self.known()[peer.index()].lacks, lacks);
         before != lacks && lacks != FeatureSet::default()

@@ -3,17 +3,17 @@
 //!
 //! The parties that serve ([`Net::members`]) take part, and no others. There are two rounds:
 //!
-//! 1. Each party sends a commitment to a fresh 256-bit nonce, the newest version of the wire that it speaks and
-//!    the features that it has switched on ([`crate::versions`]), the set of serving parties as it sees it, and
-//!    a digest of its settings.
-//! 2. If all of these fit, each party opens its nonce, and says which commitments, versions and features it has
-//!    received. If not, each party sends a digest of each of its settings instead, and the session ends with the
-//!    name of the setting that differs.
+//! 1. Each party sends a commitment to a fresh 256-bit nonce, the newest version of the wire that it speaks
+//!    and the features that it has switched on ([`crate::versions`]), the set of serving parties as it sees
+//!    it, and a digest of its settings.
+//! 2. If all of these fit, each party opens its nonce, and says which commitments, versions and features it
+//!    has received. If not, each party sends a digest of each of its settings instead, and the session ends
+//!    with the name of the setting that differs.
 //!
-//! The session is of the lowest version that any party named, and has the features that all named. A party that
-//! names different ones to different peers is noticed as one that commits to different nonces. A party that
-//! names less than it has makes the session one of an older release, and nothing else. The first message has
-//! these bytes in every version.
+//! The session is of the lowest version that any party named, and has the features that all named. A party
+//! that names different ones to different peers is noticed as one that commits to different nonces. A party
+//! that names less than it has makes the session one of an older release, and nothing else. The first message
+//! has these bytes in every version.
 //!
 //! The session id is a hash of the nonces of all serving parties, their set and all settings. It does not
 //! repeat as long as one of them draws fresh randomness. Two sessions of different sets of parties (which
@@ -72,7 +72,8 @@ pub struct AgreedSession {
     streams: u64,
 }
 
-/// The newest version of the wire between nodes that a party speaks, or that all of a session do, and features.
+/// The newest version of the wire between nodes that a party speaks, or that all of a session do, and
+/// features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offer {
     version: u8,

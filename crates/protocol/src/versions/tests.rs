@@ -1,17 +1,19 @@
 use super::*;
 
-const SOME: Versions =
-    Versions { of: "the wire", brought: &[(5, "0.3.0"), (6, "0.4.0"), (7, "0.6.0"), (8, "0.7.0")] };
+const ALL: &[(u8, &str)] = &[(5, "0.3.0"), (6, "0.4.0"), (7, "0.6.0"), (8, "0.7.0")];
+const SOME: Versions = Versions { of: "the wire", brought: ALL, read: Read::LastTwo };
+const FIRST: Versions = Versions { of: "the wire", brought: &[(5, "0.3.0")], read: Read::LastTwo };
 
 fn spoken(oldest: u8, newest: u8) -> Spoken {
     Spoken { oldest, newest }
 }
 
 #[test]
-fn a_program_speaks_its_own_version_and_the_one_before() {
+fn a_program_speaks_its_own_version_and_the_one_before_and_reads_every_store() {
     assert_eq!(SOME.spoken(), spoken(7, 8));
-    let first = Versions { of: "the wire", brought: &[(5, "0.3.0")] };
-    assert_eq!(first.spoken(), spoken(5, 5));
+    assert_eq!(FIRST.spoken(), spoken(5, 5));
+    let store = Versions { of: "the store", brought: ALL, read: Read::All };
+    assert_eq!(store.spoken(), spoken(5, 8));
 }
 
 #[test]
@@ -39,9 +41,8 @@ fn two_releases_apart_the_older_one_is_to_be_upgraded_through_those_between() {
         newer(spoken(10, 11)),
         "it speaks versions 10 to 11 of the wire, and this party versions 7 to 8: upgrade this party, first to a release that speaks version 9"
     );
-    let first = Versions { of: "the wire", brought: &[(5, "0.3.0")] };
     assert_eq!(
-        first.apart((first.spoken(), "this party"), (spoken(0, 4), "that one")),
+        FIRST.apart((FIRST.spoken(), "this party"), (spoken(0, 4), "that one")),
         "it speaks version 4 of the wire, and this party version 5: upgrade that one"
     );
 }
