@@ -11,7 +11,10 @@ use std::path::Path;
 use polyclave_protocol::versions::{self, Feature, FeatureSet, STORE, feature};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, NodeDir, Result, private, text};
+use crate::{Error, Result, private, text};
+
+/// The file in a node's directory.
+pub(crate) const FILE: &str = "needs.toml";
 
 /// The version of the store if the file says nothing.
 const FIRST_STORE: u8 = 1;
@@ -46,7 +49,7 @@ impl Default for Needs {
 impl Needs {
     /// What the directory of a node needs.
     pub fn of(dir: &Path) -> Result<Needs> {
-        let path = dir.join(NodeDir::NEEDS);
+        let path = dir.join(FILE);
         if path.exists() { text::load(&path) } else { Ok(Needs::default()) }
     }
 
@@ -58,7 +61,7 @@ impl Needs {
     /// Writes the file.
     pub fn save(&self, dir: &Path) -> Result<()> {
         let text = text::render("What a program has to know to open this directory", self);
-        private::write_public(&dir.join(NodeDir::NEEDS), text.as_bytes())
+        private::write_public(&dir.join(FILE), text.as_bytes())
     }
 
     /// Adds a feature; false if it is there already.
@@ -98,6 +101,7 @@ impl Needs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::NodeDir;
 
     fn needing(store: u8, names: &[&str]) -> Needs {
         let need = |name: &&str| Need { name: (*name).into(), release: "9.1.0".into() };

@@ -22,7 +22,7 @@ use polyclave_transport::CertificateDer;
 
 use crate::{
     Card, ClientPolicy, Cluster, Consent, Error, Needs, NodeSettings, Place, Result, StoredIdentity,
-    certificate_fingerprint, load_approval, private, rotation, save_approval, text,
+    certificate_fingerprint, load_approval, needs, private, rotation, save_approval, text,
 };
 
 mod secret;
@@ -38,7 +38,6 @@ const STORE: &str = "store.redb";
 const STORE_PASSWORD: &str = "store.password";
 const STORE_AUTHORITY: &str = "store-ca.pem";
 const AUDIT: &str = "audit.log";
-const NEEDS: &str = "needs.toml";
 
 /// A node's directory.
 #[derive(Debug)]
@@ -69,13 +68,13 @@ impl NodeDir {
     pub const SECRET: &str = secret::CLEAR;
 
     /// What a program has to know to open the directory.
-    pub const NEEDS: &str = NEEDS;
+    pub const NEEDS: &str = needs::FILE;
 
     /// All files except the store. First comes what a program has to know to use the others. The next
     /// identity comes before the current one. If they are read in this order while the next takes the place
     /// of the current one, the new one is read twice rather than not at all.
     pub const KEPT: [KeptFile; 12] = [
-        KeptFile { name: NEEDS, private: false, needed: false },
+        KeptFile { name: NodeDir::NEEDS, private: false, needed: false },
         KeptFile { name: SETTINGS, private: false, needed: true },
         KeptFile { name: rotation::NEXT_KEY, private: true, needed: false },
         KeptFile { name: rotation::NEXT_CERTIFICATE, private: false, needed: false },

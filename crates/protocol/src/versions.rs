@@ -100,7 +100,7 @@ impl Versions {
         // The last one of the list is this program's own.
         let on_the_way = on_the_way.filter(|(version, _)| *version < ours.newest).map(|(_, release)| release);
         let through: Vec<&str> = on_the_way.collect();
-        let first = match (through.is_empty(), to > ours.newest && to > from + 1) {
+        let first = match (through.is_empty(), to > ours.newest) {
             (false, _) => format!(", first to {}", through.join(", then to ")),
             (true, true) => format!(", first to a release that speaks version {}", from + 1),
             (true, false) => String::new(),

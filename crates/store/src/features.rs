@@ -71,7 +71,9 @@ mod tests {
     fn a_store_that_needs_an_unknown_feature_is_refused_also_without_the_file() {
         let (store, disk) = in_memory();
         assert_eq!(store.features().expect("read"), FeatureSet::default());
-        store.change(|changes| changes.put(Table::Meta, FEATURES, &[("flying", "9.1.0")])).expect("written");
+        store
+            .change(|changes| changes.put(Table::Meta, FEATURES, &vec![("flying", "9.1.0")]))
+            .expect("written");
         drop(store);
         let error = Store::with_backend(disk.copy(), &secret()).expect_err("refused");
         assert!(matches!(&error, StoreError::File(why) if why.to_string().contains("Run 9.1.0")), "{error}");

@@ -105,6 +105,8 @@ mod tests {
     use polyclave_protocol::versions::Spoken;
 
     use super::*;
+    use crate::socket::Socket;
+    use crate::switchboard::Calls;
 
     /// What two nodes that speak these versions have with each other.
     fn between(spoken: [(u8, u8); 2]) -> Vec<Result<Vec<u8>>> {
@@ -136,18 +138,20 @@ mod tests {
             Session::start(listener, setup).expect("started")
         };
         let sessions = [start(0), start(1)];
-        std::thread::scope(|scope| {
+        let opened: Vec<Result<Vec<(Party, Socket)>>> = std::thread::scope(|scope| {
             let open = |(me, (session, _)): (usize, &(Session, Acceptor))| {
                 let peer = Party(1 - me as u8);
                 let among = StreamId::among([Party(0), Party(1)].into_iter().collect());
-                let again = crate::switchboard::Calls::Again;
-                let sockets = session.open(among, again, &[peer], Duration::from_secs(60))?;
-                Ok(sockets.iter().map(|(_, socket)| socket.version).collect())
+                session.open(among, Calls::Again, &[peer], Duration::from_secs(60))
             };
             let ends: Vec<_> =
                 sessions.iter().enumerate().map(|end| scope.spawn(move || open(end))).collect();
             ends.into_iter().map(|end| end.join().expect("no panic")).collect()
-        })
+        });
+        // All connections stay open until both ends have them.
+        let version =
+            |sockets: &Vec<(Party, Socket)>| sockets.iter().map(|(_, socket)| socket.version).collect();
+        opened.iter().map(|end| end.as_ref().map(version).map_err(Clone::clone)).collect()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What each release has left is still read: the directory of a node with its store, backups, cards, cluster
-//! file, a client's directory, a request for approval, a sealed key, a sealed file. `tests/golden` has them by
-//! release, made once by its program and kept for ever. The keys in them protect nothing.
+//! file, a client's directory, a request for approval, a sealed key, a sealed file. `tests/golden` has them
+//! by release, made once by its program and kept for ever. The keys in them protect nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

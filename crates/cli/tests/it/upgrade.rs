@@ -57,7 +57,8 @@ fn two_releases_apart_nodes_and_clients_are_refused_and_told_through_which_relea
     );
     told(1, "node-3", &by_older);
     told(3, "node-1", between);
-    // The client's own release does not matter to a cluster that it can speak to; now it speaks to one node less.
+    // The client's own release does not matter to a cluster that it can speak to; now it speaks to one node
+    // less.
     place.run("key list");
 }
 

@@ -41,6 +41,8 @@ fn two_releases_apart_the_older_one_is_to_be_upgraded_through_those_between() {
         newer(spoken(10, 11)),
         "it speaks versions 10 to 11 of the wire, and this party versions 7 to 8: upgrade this party, first to a release that speaks version 9"
     );
+    let message = FIRST.apart((FIRST.spoken(), "this party"), (spoken(6, 7), "that one"));
+    assert!(message.ends_with("upgrade this party, first to a release that speaks version 6"), "{message}");
     assert_eq!(
         FIRST.apart((FIRST.spoken(), "this party"), (spoken(0, 4), "that one")),
         "it speaks version 4 of the wire, and this party version 5: upgrade that one"

@@ -2,8 +2,8 @@
 //! which, in which order in each stream, while all parties agree on a setup and encrypt a block. What is in
 //! them is random, so two messages that change places within one are not noticed here.
 //!
-//! **If a digest here differs, the messages have changed.** Nodes of the release before could not follow. Give
-//! [`NODES`] another version if the last release has the one that is there now, send the old messages in
+//! **If a digest here differs, the messages have changed.** Nodes of the release before could not follow.
+//! Give [`NODES`] another version if the last release has the one that is there now, send the old messages in
 //! sessions of the old version ([`AgreedSession::version`]), and write the new digest here. Before a release
 //! the digest alone changes.
 //!
@@ -26,7 +26,16 @@ use polyclave_protocol::versions::NODES;
 use polyclave_protocol::{Party, PartySet, Result, catalog};
 
 /// By protocol: how many nodes, and the digest.
-const DIGESTS: [(&str, usize, &str); 0] = [];
+const DIGESTS: [(&str, usize, &str); 8] = [
+    ("shamir", 3, "4307e4747ac29ec6"),
+    ("shamir-active", 4, "b94956cc80248f5e"),
+    ("replicated", 3, "de81f4579393d5bb"),
+    ("replicated-active", 3, "2476e26edecd7e89"),
+    ("replicated-four", 4, "1ba42c58be4e4f4e"),
+    ("spdz-lt", 2, "56f976a6762d9369"),
+    ("spdz-tower", 2, "0fdc32dd87cfb1ca"),
+    ("tinytable-linear64", 2, "40bfb52af70edbc4"),
+];
 
 /// What one party has sent: by stream, to whom, and how many bytes.
 type Sent = Arc<Mutex<BTreeMap<String, Vec<(u8, usize)>>>>;
