@@ -298,6 +298,7 @@ const OF_NODE: [(&str, &str); 15] = [
                 `approved`, `refused` if changes need approval",
     ),
     ("quarantine", "a check failed; `one-of=` in `detail` names nodes, if any is to be named"),
+    ("switch-on", "the operator switches on a feature, as `feature=` in `detail` says"),
     ("readmit", "the operator readmits the node in `detail`"),
     ("recovered", "a line that a crash left half written was cut off"),
     ("renewed", "the operator has begun a new log"),

@@ -107,7 +107,9 @@ fn reshare(place: &Place, count: usize, (old, next): (&Release, &Release)) {
         |node: &usize| place.start_as(release(*node), &format!("node run try/node-{node} --log warn"));
     let nodes: Vec<Running> = stay.iter().map(start).collect();
     nodes.iter().for_each(|node| drop(node.wait_for("is ready")));
-    place.run(&format!("mac --key known message --verify {CODE}"));
+    // They have just begun to make material.
+    let asked = format!("mac --key known message --verify {CODE}");
+    place.until("the known key is what it was", || place.output(&asked).status.success());
 }
 
 /// By step: what happened, how many answers came until the next step, and how many requests failed.
