@@ -78,7 +78,7 @@ impl Versions {
         let newest = newest_first.next().expect("there is a first version");
         let oldest = match self.read {
             Read::LastTwo => newest_first.next(),
-            Read::All => newest_first.last(),
+            Read::All => newest_first.next_back(),
         };
         Spoken { oldest: oldest.unwrap_or(newest), newest }
     }
