@@ -7,7 +7,7 @@
 use polyclave_protocol::{Error, Party, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Operation, VERSION, codec};
+use super::{Operation, codec};
 
 /// The most bytes of a statement's encoding, of its purpose and of a certificate, and the most signatures.
 const MAX_STATEMENT: usize = 16 << 10;
@@ -19,7 +19,8 @@ const MAX_SIGNATURES: usize = 32;
 /// What is approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
-    /// [`VERSION`]: with another one the same bytes could mean another operation.
+    /// [`version_of_files`](super::version_of_files): with another one the same bytes could mean another
+    /// operation.
     pub version: u16,
     /// The cluster's id.
     pub cluster: [u8; 16],
@@ -110,12 +111,7 @@ impl Statement {
 
     /// Reads a statement. Bytes that would not be written again in the same way are refused.
     pub fn decode(bytes: &[u8]) -> Result<Statement> {
-        let version = codec::version_of(bytes);
-        if let Some(version) = version.filter(|version| *version != VERSION) {
-            return Err(Error::misuse(format!(
-                "this approval is of version {version}, and this program speaks version {VERSION}: make a new one"
-            )));
-        }
+        super::check_file(bytes, "this approval", "make a new one")?;
         let wrong = |_| Error::misuse("this is no statement of an approval");
         let statement: Statement = codec::decode(bytes, Party(0)).map_err(wrong)?;
         check(bytes, &statement)?;
@@ -179,7 +175,7 @@ impl Approval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations;
+    use crate::{VERSION, operations};
 
     fn statement() -> Statement {
         Statement {

@@ -23,7 +23,8 @@ mod right;
 mod sealed_import;
 mod step;
 
-use polyclave_protocol::PartySet;
+use polyclave_protocol::versions::{CLIENTS, CLIENTS_NEWEST};
+use polyclave_protocol::{Error, PartySet, Result};
 use serde::{Deserialize, Serialize};
 
 pub use approval::{Approval, ApprovalSignature, MAX_PURPOSE, NamedKey, Statement, Subject};
@@ -55,9 +56,27 @@ pub use right::Right;
 pub use sealed_import::{SealedImport, SealedPart};
 pub use step::{End, Step};
 
-/// The version of the protocol between clients and nodes. It grows with every change of the types below.
-/// [`Reply::Refused`] keeps its bytes, so that a client of another version can read why it is refused.
-pub const VERSION: u16 = 12;
+/// The version of the protocol between clients and nodes, in this release. It grows with every change of the
+/// types below (`polyclave_protocol::versions`). [`Reply::Refused`] keeps its bytes, so that a client of
+/// another version can read why it is refused.
+pub const VERSION: u16 = CLIENTS_NEWEST as u16;
+
+/// The version of files that clients make: requests for approval and sealed keys. It is the oldest that this
+/// program speaks, so nodes and approvers of the release before read them too.
+pub fn version_of_files() -> u16 {
+    CLIENTS.spoken().oldest.into()
+}
+
+/// Refuses a file of a version that this program does not speak.
+fn check_file(bytes: &[u8], what: &str, remedy: &str) -> Result<()> {
+    let spoken = CLIENTS.spoken();
+    match version_of(bytes).filter(|version| !spoken.contains(*version)) {
+        None => Ok(()),
+        Some(version) => Err(Error::misuse(format!(
+            "{what} is of version {version} of the wire of clients, and this program speaks {spoken}: {remedy}"
+        ))),
+    }
+}
 
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
@@ -106,7 +125,7 @@ pub const MAX_STRINGS: usize = 16;
 /// The first message of a client. It sends the same to every node that is to serve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// [`VERSION`].
+    /// The version of all that follows: the newest that the client and all these nodes speak.
     pub version: u16,
     /// An id that the client draws, so that nodes know which requests belong together.
     pub id: [u8; 16],

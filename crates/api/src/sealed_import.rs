@@ -12,7 +12,7 @@
 use polyclave_protocol::{Error, Party, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{NewKey, VERSION, codec};
+use super::{NewKey, codec};
 
 /// The most bytes of a file. A part of 32 bytes for each of 16 nodes takes 1.5 KiB.
 const MAX_BYTES: usize = 16 << 10;
@@ -26,7 +26,7 @@ const SEALING_TAG: usize = 16;
 /// A key that was sealed to the nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedImport {
-    /// [`VERSION`]: with another one the same bytes could mean another key.
+    /// [`version_of_files`](super::version_of_files): with another one the same bytes could mean another key.
     pub version: u16,
     /// The fingerprint of the cluster file.
     pub cluster: [u8; 32],
@@ -70,12 +70,7 @@ impl SealedImport {
 
     /// Reads a file. Bytes that would not be written again in the same way are refused.
     pub fn decode(bytes: &[u8]) -> Result<SealedImport> {
-        let version = codec::version_of(bytes);
-        if let Some(version) = version.filter(|version| *version != VERSION) {
-            return Err(Error::misuse(format!(
-                "this sealed key is of version {version}, and this program speaks version {VERSION}: seal it anew"
-            )));
-        }
+        super::check_file(bytes, "this sealed key", "seal it anew")?;
         let wrong = |_| Error::misuse("this is no sealed key, or it was cut or altered");
         let file: SealedImport = codec::decode(bytes, Party(0)).map_err(wrong)?;
         check(bytes, &file)?;

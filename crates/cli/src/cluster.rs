@@ -5,6 +5,7 @@ mod check;
 mod define;
 mod drill;
 mod duties;
+mod features;
 mod new;
 mod refresh;
 mod reshape;
@@ -43,6 +44,8 @@ pub enum Command {
     Check(check::Arguments),
     /// Give all stored keys fresh shares, at all nodes of this host
     Refresh(refresh::Arguments),
+    /// Show which features the nodes of this host have, or switch one on at all of them
+    Features(features::Arguments),
     /// Make the file of a cluster that takes over the keys of another: with other nodes, or another threshold
     Reshape(reshape::Arguments),
     /// Move all keys to other nodes of this host, which are not running
@@ -71,6 +74,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Run(arguments) => run::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Refresh(arguments) => refresh::run(arguments),
+        Command::Features(arguments) => features::run(arguments),
         Command::Reshape(arguments) => reshape::run(arguments),
         Command::Reshare(arguments) => reshare::run(arguments),
         Command::Drill(command) => drill::run(command),

@@ -48,8 +48,12 @@ struct Arguments {
 /// program together with the laboratory or with tests.
 fn version() -> String {
     let mut version = env!("CARGO_PKG_VERSION").to_owned();
-    if polyclave_node::HAS_CHEATS {
-        version += ", for tests: contains nodes that cheat";
+    let for_tests = [
+        (polyclave_node::HAS_CHEATS, "contains nodes that cheat"),
+        (polyclave_protocol::versions::CAN_PRETEND, "can pretend to be of another release"),
+    ];
+    for (_, what) in for_tests.into_iter().filter(|(is_there, _)| *is_there) {
+        version += &format!(", for tests: {what}");
     }
     version
 }

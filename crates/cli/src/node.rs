@@ -4,6 +4,7 @@ mod address;
 mod allow;
 mod audit;
 mod backup;
+pub mod features;
 mod init;
 mod join;
 mod migrate;
@@ -51,6 +52,8 @@ pub enum Command {
     Reshare(reshare::Arguments),
     /// Change the node's identity (certificate), in two steps
     Rotate(rotate::Arguments),
+    /// Show which features the nodes have, or switch one on
+    Features(features::Arguments),
     /// Accept another node again that was restored from a backup
     Readmit(readmit::Arguments),
     /// Back up the whole node into one sealed file, whether or not it is running
@@ -86,6 +89,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Refresh(arguments) => refresh::run(arguments),
         Command::Reshare(arguments) => reshare::run(arguments),
         Command::Rotate(arguments) => rotate::run(arguments),
+        Command::Features(arguments) => features::run(arguments),
         Command::Readmit(arguments) => readmit::run(arguments),
         Command::Backup(arguments) => backup::backup(arguments),
         Command::Restore(arguments) => backup::restore(arguments),

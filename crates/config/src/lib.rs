@@ -54,6 +54,7 @@ mod hosts;
 mod identity;
 mod name;
 mod names;
+mod needs;
 mod node;
 mod passphrase_key;
 mod pins;
@@ -84,6 +85,7 @@ pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;
 pub use name::check_name;
 pub use names::in_names;
+pub use needs::{Need, Needs};
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use pins::{MAX_PIN, MAX_WRONG_PINS, PinError, PinOwner, SealedClient, Strength};
 pub use policy::{

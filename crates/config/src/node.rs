@@ -12,6 +12,7 @@
 //! | `store.redb` | yes | shares of keys, sealed, unless `node.toml` names a server for the store |
 //! | `store.password` | yes | the password for that server, if it takes one |
 //! | `store-ca.pem` | | the certificate of the authority for that server, if it is on another machine |
+//! | `needs.toml` | | [`Needs`], once a feature is switched on |
 //! | `audit.log` | yes | who did what, lately; earlier files are `audit-NUMBER.log`, after their last record |
 
 use std::path::{Path, PathBuf};
@@ -20,8 +21,8 @@ use polyclave_api::Approval;
 use polyclave_transport::CertificateDer;
 
 use crate::{
-    Card, ClientPolicy, Cluster, Consent, Error, NodeSettings, Place, Result, StoredIdentity,
-    certificate_fingerprint, load_approval, private, rotation, save_approval, text,
+    Card, ClientPolicy, Cluster, Consent, Error, Needs, NodeSettings, Place, Result, StoredIdentity,
+    certificate_fingerprint, load_approval, needs, private, rotation, save_approval, text,
 };
 
 mod secret;
@@ -70,10 +71,14 @@ impl NodeDir {
     /// The file of the secret in the clear. Every backup has it, since a backup is sealed itself.
     pub const SECRET: &str = secret::CLEAR;
 
-    /// All files except the store. The next identity comes before the current one. If they are read in this
-    /// order while the next takes the place of the current one, the new one is read twice rather than not at
-    /// all.
-    pub const KEPT: [KeptFile; 11] = [
+    /// What a program has to know to open the directory.
+    pub const NEEDS: &str = needs::FILE;
+
+    /// All files except the store. First comes what a program has to know to use the others. The next
+    /// identity comes before the current one. If they are read in this order while the next takes the place
+    /// of the current one, the new one is read twice rather than not at all.
+    pub const KEPT: [KeptFile; 12] = [
+        KeptFile { name: NodeDir::NEEDS, private: false, needed: false },
         KeptFile { name: SETTINGS, private: false, needed: true },
         KeptFile { name: rotation::NEXT_KEY, private: true, needed: false },
         KeptFile { name: rotation::NEXT_CERTIFICATE, private: false, needed: false },
@@ -151,13 +156,15 @@ impl NodeDir {
         NodeDir::open(path)
     }
 
-    /// Opens a node's directory. If a crash interrupted a change of identity, it is finished or undone first.
+    /// Opens a node's directory, if this program knows all that it needs. If a crash interrupted a change of
+    /// identity, it is finished or undone first.
     pub fn open(path: &Path) -> Result<NodeDir> {
         if !path.join(SETTINGS).is_file() {
             let detail =
                 format!("is not the directory of a node: it has no {SETTINGS}; make one with `node init`");
             return Err(Error::malformed(path, detail));
         }
+        Needs::of(path)?.met().map_err(|e| e.in_file(path))?;
         let settings: NodeSettings = text::load(&path.join(SETTINGS))?;
         settings.check().map_err(|e| e.in_file(&path.join(SETTINGS)))?;
         let (identity, next) = rotation::recover(path)?;

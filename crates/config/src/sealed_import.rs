@@ -1,7 +1,7 @@
 //! A key is sealed to the nodes, and a node opens its part. [`SealedImport`] describes the content of the
 //! file, and why nothing of it can be moved elsewhere.
 
-use polyclave_api::{NewKey, SealedImport, SealedPart, VERSION};
+use polyclave_api::{NewKey, SealedImport, SealedPart, version_of_files};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party, Result};
 use polyclave_transport::{CertificateDer, Identity, SEALING_TAG, Sealed, seal_to};
@@ -20,7 +20,7 @@ pub fn seal_import(
     let mut nonce = [0; 32];
     random_bytes(&mut nonce)?;
     let parts = Vec::new();
-    let mut file = SealedImport { version: VERSION, cluster, new, check, not_after, nonce, parts };
+    let mut file = SealedImport { version: version_of_files(), cluster, new, check, not_after, nonce, parts };
     let mut last = Zeroizing::new(key.to_vec());
     let mut of_node = Vec::new();
     for _ in 1..certificates.len() {
@@ -56,7 +56,7 @@ pub fn open_import(
 
 #[cfg(test)]
 mod tests {
-    use polyclave_api::Mode;
+    use polyclave_api::{Mode, VERSION};
 
     use super::*;
 

@@ -286,7 +286,7 @@ const REQUESTS: [(&str, &str); 23] = [
     ("wrap", "a key is wrapped; `under=` is the key that wraps"),
 ];
 /// Those of the node itself.
-const OF_NODE: [(&str, &str); 15] = [
+const OF_NODE: [(&str, &str); 16] = [
     ("backup", "the operator makes a backup"),
     ("deletion", "a refresh completes a deletion that was interrupted"),
     ("discarded", "the oldest file of the log is deleted, up to the line in `blocks`"),
@@ -307,6 +307,7 @@ const OF_NODE: [(&str, &str); 15] = [
     ("rotation", "a refresh is done"),
     ("started", "the node has started; `blocks` is the number of the start"),
     ("stopped", "the node was stopped in order"),
+    ("switch-on", "the operator switches on a feature, as `feature=` in `detail` says"),
 ];
 
 /// The operations of lines about the node itself, as the sources have them.

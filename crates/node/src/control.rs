@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyclave_config::Role;
+use polyclave_protocol::versions::{self, FeatureSet};
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 
@@ -16,7 +17,7 @@ use crate::material::preparation::{MAX_RUNS, Wanted};
 use crate::material::state::Material;
 use crate::material::{epoch, preparation, refresh, setup};
 use crate::peers::orders::{Greeting, Order, State, control_stream};
-use crate::peers::registry::Stream;
+use crate::peers::registry::{Program, Stream};
 use crate::peers::rollback_guard::Judged;
 use crate::requests::follow::listen_on_channel;
 use crate::threads::{Crew, POLL_INTERVAL, Worker};
@@ -93,10 +94,14 @@ pub(crate) fn take_orders(core: &Arc<Core>, peer: Party) {
             let boot = greet(core, peer, Judged::Here, &mut net)?;
             core.network.peers.beat_now(peer);
             core.network.peers.note_trouble(peer, Stream::Theirs, None);
-            match core.service.of_all {
+            let (of, program) = (core.members.name_of(peer), core.network.peers.program(peer));
+            match (&core.service.of_all, program) {
                 // All nodes say the same, a moment before or after.
-                Some(_) => tracing::debug!(peer = core.members.name_of(peer), "connected in a standby pair"),
-                None => tracing::info!(peer = core.members.name_of(peer), "connected"),
+                (Some(_), _) => tracing::debug!(peer = of, "connected in a standby pair"),
+                (None, Some(Program { release, wire, .. })) => {
+                    tracing::info!(peer = of, release, wire, "connected");
+                }
+                (None, None) => {}
             }
             core.network.peers.receive_orders(peer, &mut net, &|| core.threads.is_stopping(), |order| {
                 carry_out(core, peer, boot, &crews, order)
@@ -143,14 +148,14 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     let prepared = core.store.prepared_refresh().map_err(system)?.unwrap_or_default();
     let past = core.store.past().map_err(system)?;
     let (cluster, holds) = (core.members.digest, core.service.rollback_guard.held_of(peer));
-    let (state, version) = (core.material.state(), env!("CARGO_PKG_VERSION").to_owned());
+    let (state, release) = (core.material.state(), versions::release().to_owned());
     let lists = core.members.digest_of_last(peer);
-    let mine = Greeting { cluster, past, holds, setup, prepared, state, version, lists };
+    let knows = FeatureSet::known();
+    let mine = Greeting { cluster, past, holds, setup, prepared, state, release, knows, lists };
     let theirs = mine.exchange(peer, net)?;
     if theirs.cluster != mine.cluster {
         return Err(Error::Disagreement { peer, field: "cluster file" });
     }
-    mine.check_version(peer, &theirs)?;
     core.service.rollback_guard.note_holds(peer, theirs.holds);
     let boot = core.service.rollback_guard.judge_past(peer, &theirs.past, judged)?;
     let both = theirs.setup != [0; 32] && setup != [0; 32];
@@ -172,7 +177,12 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
     }
     core.network.peers.note_set_up(peer, theirs.setup != [0; 32]);
     let before = core.network.peers.boot(peer);
-    core.network.peers.note_greeting(peer, boot, theirs.state, theirs.lists);
+    let program = Program {
+        release: theirs.shown_release(),
+        wire: net.version().unwrap_or_default(),
+        knows: theirs.knows,
+    };
+    core.network.peers.note_greeting(peer, boot, theirs.state, (program, theirs.lists));
     core.material.strategy.peer_started(&core.material, peer, before, boot);
     hear(core, peer, theirs.state);
     Ok(boot)
@@ -181,6 +191,11 @@ fn greet(core: &Core, peer: Party, judged: Judged, net: &mut TlsNet) -> Result<[
 /// Remembers a peer's state.
 fn hear(core: &Core, peer: Party, state: State) {
     core.network.peers.note_state(peer, state);
+    let lacks = core.members.features().without(state.features);
+    if core.network.peers.note_lacks(peer, lacks) {
+        let (peer, features) = (core.members.name_of(peer), lacks.names().join(", "));
+        tracing::warn!(peer, features, "a peer has not switched on what is on here: it is not used with it");
+    }
     if state.quarantined {
         core.material.strategy.give_up(&core.material, "a peer is under quarantine");
     }

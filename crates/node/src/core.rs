@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use parking_lot::Mutex;
 use polyclave_api::{CertificateDate, KeysReport, NodeStatus};
+use polyclave_protocol::versions;
 use polyclave_store::{Incarnation, Store};
 
 use crate::Result;
@@ -116,7 +117,7 @@ impl Core {
     /// The status that this node reports of itself.
     pub(crate) fn status(&self) -> NodeStatus {
         NodeStatus {
-            version: env!("CARGO_PKG_VERSION").into(),
+            version: versions::release().into(),
             cluster: self.members.cluster.id(),
             connected: self.network.peers.connected(),
             set_up: self.material.setup().is_ok(),

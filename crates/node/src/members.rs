@@ -6,9 +6,11 @@
 
 use std::fmt::Display;
 
+use parking_lot::Mutex;
 use polyclave_api::{self as api, Refusal, Reply};
 use polyclave_config::Cluster;
 use polyclave_protocol::session::HandshakeParameters;
+use polyclave_protocol::versions::FeatureSet;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
@@ -20,11 +22,24 @@ pub(crate) struct Members {
     pub(crate) cluster: Cluster,
     /// Digest of everything that must be equal between the nodes.
     pub(crate) digest: [u8; 32],
+    /// The features that are switched on here.
+    features: Mutex<FeatureSet>,
 }
 
 impl Members {
     pub(crate) fn new(cluster: Cluster, me: Party) -> Members {
-        Members { me, nodes: cluster.nodes(), digest: cluster.lasting_digest(), cluster }
+        let (nodes, digest) = (cluster.nodes(), cluster.lasting_digest());
+        Members { me, nodes, digest, cluster, features: Mutex::default() }
+    }
+
+    /// The features that are switched on here: sessions from now on offer them.
+    pub(crate) fn features(&self) -> FeatureSet {
+        *self.features.lock()
+    }
+
+    /// Takes over which features are switched on.
+    pub(crate) fn note_features(&self, features: FeatureSet) {
+        *self.features.lock() = features;
     }
 
     /// A digest of the last certificate of a node in the cluster file. While the node changes its
@@ -57,7 +72,7 @@ impl Members {
 
     /// What all nodes compare first in any hello round.
     pub(crate) fn handshake(&self) -> HandshakeParameters {
-        HandshakeParameters::new(self.nodes).with("cluster", &self.digest)
+        HandshakeParameters::new(self.nodes).offering(self.features()).with("cluster", &self.digest)
     }
 
     /// The name of a node.

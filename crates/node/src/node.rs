@@ -242,6 +242,7 @@ fn start(
         Role::Both | Role::Serve => levels(cluster.protocol(), &settings.stock),
     };
     let members = Arc::new(Members::new(cluster, me));
+    members.note_features(store.features().map_err(system)?);
     let network = Arc::new(Network::new(members.clone(), mesh));
     let keys = Keys::new(store.clone(), (config.quorum(), members.nodes), settings.limits.keys);
     let means = Means {
@@ -385,7 +386,9 @@ fn of_worker(dir: &NodeDir, cluster: Cluster, store: &Store) -> Result<Cluster> 
 /// The store of a node, which is made at its first start.
 pub(crate) fn open_store(dir: &NodeDir) -> Result<Arc<Store>> {
     let secret = Secret::from_bytes(*dir.secret().map_err(system)?);
-    Ok(Arc::new(Store::of_or_new(dir, &secret).map_err(system)?))
+    let store = Store::of_or_new(dir, &secret).map_err(system)?;
+    store.restate_needs(dir).map_err(system)?;
+    Ok(Arc::new(store))
 }
 
 fn processors_here() -> usize {

@@ -28,6 +28,7 @@ pub mod stored;
 pub mod tinyot;
 pub mod tinytable;
 mod unchecked;
+pub mod versions;
 
 pub use interface::{any, descriptor, net, protocol, release, service, session, stock, tally};
 

@@ -37,6 +37,7 @@ mod erase;
 mod error;
 #[cfg(test)]
 mod faults;
+mod features;
 #[cfg(test)]
 mod file_damage;
 #[cfg(test)]
@@ -278,6 +279,7 @@ impl Store {
             let sealed = records.sealed(Table::Meta, MARKER)?;
             let sealed = sealed.ok_or_else(|| StoreError::corrupt("the beginning of the store"))?;
             records.seal().open(Table::Meta.name(), MARKER, &sealed).map_err(|_| StoreError::WrongSecret)?;
+            features::check(records)?;
             records.bytes(Table::Meta, HEAD)?.map_or(Ok(false), |bytes| Ok(Head::read(&bytes)?.1))
         })?;
         if !is_covered && self.engine.adopt(false)? {

@@ -87,7 +87,8 @@ impl Arrival {
         })?;
         let stream = stream_of(&self.greeting);
         self.socket.write(&door.terms.greeting(stream), &[]).map_err(Refusal::Stranger)?;
-        door.terms.check(party, &self.greeting).map_err(|e| Refusal::Party(party, stream, e))?;
+        let version = door.terms.check(party, &self.greeting);
+        self.socket.version = version.map_err(|e| Refusal::Party(party, stream, e))?;
         Ok((party, stream))
     }
 }

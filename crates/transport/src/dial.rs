@@ -123,7 +123,7 @@ impl Dialer {
         let mut socket = Socket::new(tcp, Tls::client(self.config.clone())?, self.meter.clone())?;
         Ok(match self.exchange_greetings(&mut socket, stream, attempt) {
             Ok(greeting) => {
-                self.terms.check(self.peer, &greeting)?;
+                socket.version = self.terms.check(self.peer, &greeting)?;
                 if stream_of(&greeting) != stream {
                     let detail = "its answer is for another stream".into();
                     return Err(Error::Peer { peer: self.peer, detail });

@@ -85,6 +85,11 @@ fn dial(
 }
 
 impl Line {
+    /// The version of the wire of clients that both ends speak.
+    pub fn version(&self) -> u8 {
+        self.socket.version
+    }
+
     /// Whether the node has not ended it, as far as that is known without waiting.
     pub fn is_alive(&mut self) -> bool {
         // Between two messages there is nothing to read.

@@ -236,6 +236,11 @@ impl Link {
         self.socket
     }
 
+    /// The version that both ends speak.
+    pub(crate) fn version(&self) -> u8 {
+        self.socket.version
+    }
+
     /// Whether this process made the connection.
     pub(crate) fn is_own(&self) -> bool {
         self.socket.is_own()

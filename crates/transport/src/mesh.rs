@@ -110,56 +110,72 @@ impl Drop for Mesh {
 
 #[cfg(test)]
 mod tests {
+    use polyclave_protocol::versions::Spoken;
+
     use super::*;
+    use crate::socket::Socket;
+    use crate::switchboard::Calls;
+
+    /// What two nodes that speak these versions have with each other.
+    fn between(spoken: [(u8, u8); 2]) -> Vec<Result<Vec<u8>>> {
+        let identities: Vec<Identity> = (0..2).map(|_| Identity::generate().expect("made")).collect();
+        let nodes: Vec<Node> = identities
+            .iter()
+            .map(|identity| {
+                let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
+                let address = free.expect("a port").to_string();
+                Node { address, certificates: vec![identity.certificate()] }
+            })
+            .collect();
+        let start = |me: usize| {
+            let limits = Limits::default();
+            let mut terms = Terms::nodes(&limits, &[7; 16]);
+            let (oldest, newest) = spoken[me];
+            terms.spoken = Spoken { oldest, newest };
+            let (listener, _) = listen(nodes[me].address.as_str()).expect("its port");
+            let setup = Setup {
+                identity: &identities[me],
+                limits,
+                me: Party(me as u8),
+                nodes: &nodes,
+                terms,
+                patience: Patience::Mesh,
+                keep: Some(limits.idle),
+                meter: Arc::default(),
+            };
+            Session::start(listener, setup).expect("started")
+        };
+        let sessions = [start(0), start(1)];
+        let opened: Vec<Result<Vec<(Party, Socket)>>> = std::thread::scope(|scope| {
+            let open = |(me, (session, _)): (usize, &(Session, Acceptor))| {
+                let peer = Party(1 - me as u8);
+                let among = session.root.among([Party(0), Party(1)].into_iter().collect());
+                session.open(among, Calls::Again, &[peer], Duration::from_secs(60))
+            };
+            let ends: Vec<_> =
+                sessions.iter().enumerate().map(|end| scope.spawn(move || open(end))).collect();
+            ends.into_iter().map(|end| end.join().expect("no panic")).collect()
+        });
+        // All connections stay open until both ends have them.
+        let version =
+            |sockets: &Vec<(Party, Socket)>| sockets.iter().map(|(_, socket)| socket.version).collect();
+        opened.iter().map(|end| end.as_ref().map(version).map_err(Clone::clone)).collect()
+    }
+
+    #[test]
+    fn nodes_use_the_newest_version_that_both_speak() {
+        for (spoken, version) in [([(5, 6), (4, 5)], 5), ([(4, 5), (5, 6)], 5), ([(5, 6), (5, 6)], 6)] {
+            assert_eq!(between(spoken), [Ok(vec![version]), Ok(vec![version])], "{spoken:?}");
+        }
+    }
 
     /// The older one is named at both ends, by whichever of the two it is.
     #[test]
-    fn nodes_of_two_versions_both_say_which_of_them_has_to_be_upgraded() {
+    fn nodes_two_releases_apart_both_say_which_of_them_has_to_be_upgraded() {
         for newer in [0, 1] {
-            let identities: Vec<Identity> = (0..2).map(|_| Identity::generate().expect("made")).collect();
-            let nodes: Vec<Node> = identities
-                .iter()
-                .map(|identity| {
-                    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
-                    let address = free.expect("a port").to_string();
-                    Node { address, certificates: vec![identity.certificate()] }
-                })
-                .collect();
-            let start = |me: usize| {
-                let limits = Limits::default();
-                let mut terms = Terms::nodes(&limits, &[7; 16]);
-                terms.version += u16::from(me == newer);
-                let (listener, _) = listen(nodes[me].address.as_str()).expect("its port");
-                let setup = Setup {
-                    identity: &identities[me],
-                    limits,
-                    me: Party(me as u8),
-                    nodes: &nodes,
-                    terms,
-                    patience: Patience::Mesh,
-                    keep: Some(limits.idle),
-                    meter: Arc::default(),
-                };
-                Session::start(listener, setup).expect("started")
-            };
-            let sessions = [start(0), start(1)];
-            let message: Vec<String> = std::thread::scope(|scope| {
-                let open = |(me, (session, _)): (usize, &(Session, Acceptor))| {
-                    let peer = Party(1 - me as u8);
-                    let among = session.root.among([Party(0), Party(1)].into_iter().collect());
-                    let open = session.open(
-                        among,
-                        crate::switchboard::Calls::Again,
-                        &[peer],
-                        Duration::from_secs(60),
-                    );
-                    open.map(|_| ()).expect_err("another version").to_string()
-                };
-                let ends: Vec<_> =
-                    sessions.iter().enumerate().map(|end| scope.spawn(move || open(end))).collect();
-                ends.into_iter().map(|end| end.join().expect("no panic")).collect()
-            });
-            for (me, message) in message.iter().enumerate() {
+            let spoken = if newer == 0 { [(7, 8), (5, 6)] } else { [(5, 6), (7, 8)] };
+            for (me, outcome) in between(spoken).into_iter().enumerate() {
+                let message = outcome.expect_err("two releases apart").to_string();
                 let older = if me == newer { "upgrade that one" } else { "upgrade this party" };
                 assert!(
                     message.contains(older) && message.contains(&format!("party {}", 2 - me)),

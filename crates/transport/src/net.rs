@@ -143,6 +143,12 @@ impl TlsNet {
         self.meter.clone()
     }
 
+    /// The lowest version that its connections speak, of the wire between nodes or of that of clients. `None`
+    /// if there is no connection any more.
+    pub fn version(&self) -> Option<u8> {
+        self.links.iter().flatten().map(Link::version).min()
+    }
+
     /// From now on, waits this long for a peer that owes bytes, or that should take ours, to move at least
     /// one.
     pub fn set_idle_limit(&mut self, idle: Duration) {

@@ -56,6 +56,8 @@ pub(crate) struct Socket {
     has_said_goodbye: bool,
     moved: bool,
     meter: Arc<WireMeter>,
+    /// The version of what follows the greetings, once they are exchanged.
+    pub(crate) version: u8,
 }
 
 impl Socket {
@@ -75,6 +77,7 @@ impl Socket {
             has_said_goodbye: false,
             moved: false,
             meter,
+            version: 0,
         })
     }
 

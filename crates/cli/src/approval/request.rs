@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Command, CommandFactory, Subcommand};
-use polyclave_api::{Approval, Statement, Subject, VERSION, Wrapping};
+use polyclave_api::{Approval, Statement, Subject, Wrapping, version_of_files};
 use polyclave_client::Error;
 use polyclave_config::{ClientPolicy, Cluster, NodeDir, save_approval};
 use polyclave_node::admin::{Answer, Instruction, order};
@@ -198,7 +198,7 @@ fn of_node(
     let mut nonce = [0; 32];
     random_bytes(&mut nonce)?;
     let statement = Statement {
-        version: VERSION,
+        version: version_of_files(),
         cluster: cluster.id(),
         subject,
         keys: Vec::new(),

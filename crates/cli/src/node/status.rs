@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use polyclave_config::Role;
 use polyclave_node::PairState;
-use polyclave_node::admin::{Answer, Instruction, Status, order};
+use polyclave_node::admin::{Answer, Instruction, PeerProgram, Status, order};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -61,6 +61,15 @@ fn tell(status: &Status) {
         say!("worker     {}; the workers of this number {}", status.worker, status.duty);
     }
     say!("connected  {}", status.connected.join(", "));
+    let others = status.programs.iter().filter(|(_, program)| program.version != *version);
+    for (name, PeerProgram { version, wire }) in others {
+        say!(
+            "program    {name} runs version {version}; version {wire} of the wire between nodes is in use with it"
+        );
+    }
+    if !status.features.is_empty() {
+        say!("features   {}", status.features.join(", "));
+    }
     if !status.missing.is_empty() {
         say!("missing    {}; see this node's log and theirs", status.missing.join(", "));
         for (name, why) in &status.why_missing {

@@ -71,18 +71,38 @@ impl Place {
         names
     }
 
-    fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_polyclave"));
+    fn command(&self, release: &Release, arguments: &str) -> Command {
+        let mut command = Command::new(&release.program);
         command
             .args(arguments.split_whitespace())
             .args(ports_of_a_new_cluster(arguments))
             .current_dir(self.0.path())
-            .env("POLYCLAVE_CLIENT", "try/client");
+            .env("POLYCLAVE_CLIENT", "try/client")
+            .env("POLYCLAVE_NEXT_RELEASE", release.ahead.to_string());
         command
     }
 
     pub fn output(&self, arguments: &str) -> Output {
-        self.command(arguments).stdin(Stdio::null()).output().expect("the program starts")
+        self.output_as(&Release::this(), arguments)
+    }
+
+    /// The same with a program of another release.
+    pub fn output_as(&self, release: &Release, arguments: &str) -> Output {
+        self.command(release, arguments).stdin(Stdio::null()).output().expect("the program starts")
+    }
+
+    /// The error of a command that must fail with a program of another release.
+    pub fn fails_as(&self, release: &Release, arguments: &str) -> String {
+        let output = self.output_as(release, arguments);
+        assert_eq!(output.status.code(), Some(1), "polyclave {arguments}");
+        String::from_utf8(output.stderr).expect("it is text")
+    }
+
+    /// What a command that must succeed prints with a program of another release.
+    pub fn run_as(&self, release: &Release, arguments: &str) -> String {
+        let output = self.output_as(release, arguments);
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("it is text")
     }
 
     /// What a command that must succeed prints.
@@ -105,7 +125,7 @@ impl Place {
     /// What a command makes of its standard input.
     pub fn pipe(&self, arguments: &str, input: &[u8]) -> Vec<u8> {
         let mut child = self
-            .command(arguments)
+            .command(&Release::this(), arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -126,19 +146,12 @@ impl Place {
 
     /// The same with further variables of the environment.
     pub fn start_with(&self, arguments: &str, variables: &[(&str, &PathBuf)]) -> Running {
-        let mut child = self
-            .command(arguments)
-            .envs(variables.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok());
-        });
-        Running { child, lines }
+        start(self.command(&Release::this(), arguments).envs(variables.iter().copied()))
+    }
+
+    /// The same with a program of another release.
+    pub fn start_as(&self, release: &Release, arguments: &str) -> Running {
+        start(&mut self.command(release, arguments))
     }
 
     /// A cluster of three nodes and a client that may do everything, running.
@@ -187,6 +200,64 @@ impl Place {
             assert!(Instant::now() < until, "{what}");
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+}
+
+fn start(command: &mut Command) -> Running {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let output = BufReader::new(child.stdout.take().expect("piped"));
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        output.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok());
+    });
+    Running { child, lines }
+}
+
+/// A program `polyclave` of a release: the one that is tested, which can pretend to be of a later release, or
+/// one that was built before.
+pub struct Release {
+    program: PathBuf,
+    /// As which release after its own it speaks.
+    ahead: u8,
+}
+
+impl Release {
+    /// The program that is tested.
+    pub fn this() -> Release {
+        Release::ahead(0)
+    }
+
+    /// The same, as if it were so many releases later.
+    pub fn ahead(ahead: u8) -> Release {
+        Release { program: env!("CARGO_BIN_EXE_polyclave").into(), ahead }
+    }
+
+    /// Two releases that follow each other: the one before the tested program and that program, if
+    /// `POLYCLAVE_OLD_PROGRAM` names a program (`scripts/mixed-versions`); else the tested program, and itself
+    /// as if it were the next release.
+    pub fn two() -> (Release, Release) {
+        match std::env::var_os("POLYCLAVE_OLD_PROGRAM") {
+            Some(program) => (Release { program: program.into(), ahead: 0 }, Release::this()),
+            None => (Release::this(), Release::ahead(1)),
+        }
+    }
+
+    /// The release that it says it is.
+    pub fn name(&self) -> String {
+        match self.ahead {
+            0 => {
+                let version =
+                    Command::new(&self.program).arg("--version").output().expect("it starts").stdout;
+                let version = String::from_utf8_lossy(&version).into_owned();
+                version.split_whitespace().nth(1).unwrap_or_default().trim_end_matches(',').into()
+            }
+            ahead => format!("release + {ahead}"),
+        }
+    }
+
+    /// Whether it pretends to be of a release that does not exist.
+    pub fn pretends(&self) -> bool {
+        self.ahead > 0
     }
 }
 

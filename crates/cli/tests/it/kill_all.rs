@@ -17,7 +17,7 @@ use std::time::Duration;
 use polyclave_api::Mode;
 
 use crate::common::{Place, Running, StopAtEnd};
-pub(super) use clients::{KEY, Worker, insist, is_known, message, new_key};
+pub(super) use clients::{CODE, KEY, Worker, insist, is_known, message, new_key};
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
 use polyclave_protocol::session::random_bytes;

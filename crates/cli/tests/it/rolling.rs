@@ -1,17 +1,23 @@
-//! Nodes end and start again one after the other while clients work. Where one node may be away, no request
-//! fails, if clients repeat requests as the program and the gateway do.
+//! Nodes end and start again one after the other while clients work, with the same program or with one of
+//! another release. Where one node may be away, no request fails, if clients repeat requests as the program
+//! and the gateway do.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use polyclave_api::Mode;
 use polyclave_client::{Again, Client, Result};
 use polyclave_config::ClientDir;
+use polyclave_protocol::versions::NODES;
+use serde_json::Value;
 
-use crate::common::{Place, Running, StopAtEnd};
-use crate::kill_all::{KEY, insist, is_known, message, new_key};
+use crate::common::{Place, Release, Running, StopAtEnd};
+use crate::kill_all::{CODE, KEY, insist, is_known, message, new_key};
 
-/// Clients that work at the same time.
+mod mixed;
+
+/// Clients that work at the same time, in this process.
 const CLIENTS: usize = 2;
 /// The time between two requests of a client. Without it clients would use up the stock while a node is
 /// away, when none is made.
@@ -53,12 +59,152 @@ fn no_request_fails_while_three_nodes_with_standby_are_killed_one_after_the_othe
     });
 }
 
+#[test]
+fn no_request_fails_while_nodes_of_shamir_active_are_upgraded_and_one_goes_back() {
+    no_request_fails_in_an_upgrade("--protocol shamir-active");
+}
+
+#[test]
+fn no_request_fails_while_nodes_of_replicated_four_are_upgraded_and_one_goes_back() {
+    no_request_fails_in_an_upgrade("--protocol replicated-four");
+}
+
+#[test]
+fn no_request_fails_while_five_nodes_of_shamir_are_upgraded_and_one_goes_back() {
+    no_request_fails_in_an_upgrade("--protocol shamir --parties 5 --threshold 1");
+}
+
 fn no_request_fails(options: &str, end: fn(Running)) {
-    let place = Place::new();
+    let (place, this) = (Place::new(), Release::this());
+    let by_hand = std::env::var(TURNS_BY_HAND).ok().map(|turns| turns.parse().expect("a number"));
+    let load = under_load(&place, options, (&this, &this), |cluster| {
+        let count = cluster.nodes.len();
+        for number in 0..by_hand.unwrap_or(TURNS) * count {
+            cluster.restart_after(end, number % count, &this);
+        }
+    });
+    load.assert_whole(options);
+}
+
+/// Each node in turn gets the next release, the first one goes back, and gets it again. Clients of both
+/// releases work all the time.
+fn no_request_fails_in_an_upgrade(options: &str) {
+    let (place, old, next) = (Place::new(), Release::this(), Release::ahead(1));
+    let load = under_load(&place, options, (&old, &next), |cluster| {
+        let (count, newest) = (cluster.nodes.len(), NODES.spoken().newest);
+        for node in 0..count {
+            cluster.restart(node, &next);
+            let wires = cluster.wires(node);
+            assert_eq!(wires.len(), count - 1, "{wires:?}");
+            let expected = |peer: usize| newest + u8::from(peer < node);
+            for (peer, (release, wire)) in (0..count).filter(|peer| *peer != node).zip(&wires) {
+                assert_eq!(*wire, expected(peer), "with node {}: {wires:?}", peer + 1);
+                assert_eq!(release == "the next release", peer < node, "{wires:?}");
+            }
+        }
+        cluster.restart(0, &old);
+        assert!(cluster.wires(0).iter().all(|(_, wire)| *wire == newest));
+        cluster.restart(0, &next);
+    });
+    load.assert_whole(options);
+}
+
+/// What clients got while something happened to the nodes.
+struct Load {
+    /// Answers to clients in this process, and to the program of the other release.
+    answers: [usize; 2],
+    /// What failed, and at which step.
+    failures: Vec<(usize, String)>,
+    longest: Duration,
+    steps: Vec<Step>,
+    /// The nodes, which still run.
+    nodes: Vec<Running>,
+}
+
+/// Something that happened to the nodes.
+struct Step {
+    what: String,
+    /// How many answers clients in this process had when it began.
+    before: usize,
+}
+
+impl Load {
+    fn assert_whole(&self, options: &str) {
+        let Load { answers: [here, beside], failures, longest, .. } = self;
+        println!(
+            "{options}: {here} + {beside} answers, {} failed, the longest after {longest:?}",
+            failures.len()
+        );
+        assert!(failures.is_empty(), "{failures:#?}");
+        assert!(*longest < LONGEST, "{longest:?}");
+        assert!(*beside > 0);
+    }
+}
+
+/// A cluster under load.
+struct Cluster<'p> {
+    place: &'p Place,
+    nodes: Vec<Running>,
+    answers: &'p AtomicUsize,
+    steps: &'p Mutex<Vec<Step>>,
+}
+
+impl Cluster<'_> {
+    /// Ends a node and starts it with a program, and waits until all is as it was.
+    fn restart(&mut self, node: usize, release: &Release) {
+        self.restart_after(Running::end, node, release);
+    }
+
+    /// The same, where a node ends in this way.
+    fn restart_after(&mut self, end: fn(Running), node: usize, release: &Release) {
+        let before = self.begin(format!("node {} gets {}", node + 1, release.name()));
+        end(self.nodes.remove(node));
+        self.started(node, release, before);
+    }
+
+    /// Begins a step. Returns the number of answers so far.
+    fn begin(&self, what: String) -> usize {
+        let before = self.answers.load(Relaxed);
+        self.steps.lock().push(Step { what, before });
+        before
+    }
+
+    /// Starts a node that has ended.
+    fn started(&mut self, node: usize, release: &Release, before: usize) {
+        self.nodes.insert(node, start(self.place, node, release));
+        self.nodes[node].wait_for("is ready");
+        self.place.until("clients get answers", || self.answers.load(Relaxed) > before);
+        // What was made without a node serves nobody when the next one is away too.
+        until_stock_is_made(self.place);
+        until_pairs_are_ready(self.place, self.nodes.len());
+    }
+
+    /// The release of each peer of a node, and the version of the wire that is in use with it.
+    fn wires(&self, node: usize) -> Vec<(String, u8)> {
+        let status = self.place.run(&format!("node status try/node-{} --json", node + 1));
+        let status: Value = serde_json::from_str(&status).expect("it is JSON");
+        let programs = status["programs"].as_object().expect("programs by name");
+        let program = |of: &Value| {
+            (of["version"].as_str().expect("text").into(), of["wire"].as_u64().expect("a number") as u8)
+        };
+        programs.values().map(program).collect()
+    }
+}
+
+fn start(place: &Place, node: usize, release: &Release) -> Running {
+    place.start_as(release, &format!("node run try/node-{} --log warn", node + 1))
+}
+
+/// Runs a cluster with the first of two releases, and clients of both, while something is done to it.
+fn under_load(
+    place: &Place,
+    options: &str,
+    (old, next): (&Release, &Release),
+    work: impl FnOnce(&mut Cluster<'_>),
+) -> Load {
     let count = place.cluster_on_several_streams(options);
     (1..=count).for_each(|node| place.set_stock(node, STOCK, 0));
-    let start = |node: usize| place.start(&format!("node run try/node-{node} --log warn"));
-    let mut nodes: Vec<Running> = (1..=count).map(start).collect();
+    let nodes: Vec<Running> = (0..count).map(|node| start(place, node, old)).collect();
     nodes.iter().for_each(|node| drop(node.wait_for("is ready")));
     let client = || {
         let directory = ClientDir::open(&place.path("try/client")).expect("a client's directory");
@@ -67,54 +213,66 @@ fn no_request_fails(options: &str, end: fn(Running)) {
     let key = hex::decode(KEY).expect("hexadecimal");
     insist("import", || client().import(new_key("known", Mode::Cmac), &key));
     insist("generate", || client().generate(new_key("sealing", Mode::Gcm)));
-    until_stock_is_made(&place);
-    until_pairs_are_ready(&place, count);
+    place.write("message", &message());
+    until_stock_is_made(place);
+    until_pairs_are_ready(place, count);
 
-    let (stop, answers, turn) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let (stop, steps) = (&AtomicBool::new(false), &Mutex::new(Vec::<Step>::new()));
+    let (here, beside) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
     // The longest time that a client waited for an answer, and what failed.
-    let work = || {
-        let (client, mut longest, mut failures) = (client(), Duration::ZERO, Vec::new());
+    let works = |answers: &AtomicUsize, request: &dyn Fn() -> std::result::Result<(), String>| {
+        let (mut longest, mut failures) = (Duration::ZERO, Vec::new());
         while !stop.load(Relaxed) {
             std::thread::sleep(PAUSE);
-            let (at, began, mut again) =
-                (turn.load(Relaxed), Instant::now(), Again::without_failed_nodes(&client));
-            let outcome = loop {
-                match mac_and_seal(&client) {
-                    Err(e) if again.after(&e) => {}
-                    outcome => break outcome,
-                }
-            };
+            let (at, began) = (steps.lock().len(), Instant::now());
+            let outcome = request();
             longest = longest.max(began.elapsed());
             match outcome {
                 Ok(()) => _ = answers.fetch_add(1, Relaxed),
-                Err(e) => failures.push(format!("turn {at}: {e}")),
+                Err(e) => failures.push((at, e)),
             }
         }
         (longest, failures)
     };
+    let in_process = || {
+        let client = client();
+        works(here, &|| {
+            let mut again = Again::without_failed_nodes(&client);
+            loop {
+                match mac_and_seal(&client) {
+                    Err(e) if again.after(&e) => {}
+                    outcome => return outcome.map_err(|e| e.to_string()),
+                }
+            }
+        })
+    };
+    // The release that is not that of this process.
+    let other = if next.pretends() { next } else { old };
+    let program = || {
+        works(beside, &|| {
+            let output = place.output_as(other, &format!("mac --key known message --verify {CODE}"));
+            output
+                .status
+                .success()
+                .then_some(())
+                .ok_or_else(|| String::from_utf8_lossy(&output.stderr).into())
+        })
+    };
+    // It ends after the clients.
+    let mut cluster = Cluster { place, nodes, answers: here, steps };
     let done: Vec<_> = std::thread::scope(|scope| {
-        let _stop = StopAtEnd(&stop);
-        let workers: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(work)).collect();
-        let by_hand = std::env::var(TURNS_BY_HAND).ok().map(|turns| turns.parse().expect("a number"));
-        for number in 0..by_hand.unwrap_or(TURNS) * count {
-            turn.store(number, Relaxed);
-            let (node, before) = (number % count, answers.load(Relaxed));
-            end(nodes.remove(node));
-            nodes.insert(node, start(node + 1));
-            nodes[node].wait_for("is ready");
-            place.until("clients get answers", || answers.load(Relaxed) > before);
-            // What was made without a node serves nobody when the next one is away too.
-            until_stock_is_made(&place);
-            until_pairs_are_ready(&place, count);
-        }
+        let _stop = StopAtEnd(stop);
+        let workers: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(in_process)).collect();
+        let workers: Vec<_> = workers.into_iter().chain([scope.spawn(program)]).collect();
+        work(&mut cluster);
         stop.store(true, Relaxed);
         workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
     });
-    let (longest, failures): (Vec<Duration>, Vec<Vec<String>>) = done.into_iter().unzip();
-    let (answers, failures) = (answers.load(Relaxed), failures.concat());
-    println!("{options}: {answers} answers, {} failed, the longest after {longest:?}", failures.len());
-    assert!(failures.is_empty(), "{failures:#?}");
-    assert!(longest.iter().all(|longest| *longest < LONGEST), "{longest:?}");
+    let (longest, failures): (Vec<Duration>, Vec<Vec<_>>) = done.into_iter().unzip();
+    let longest = longest.into_iter().max().expect("there are clients");
+    let answers = [here, beside].map(|number| number.load(Relaxed));
+    let (nodes, steps) = (cluster.nodes, std::mem::take(&mut *steps.lock()));
+    Load { answers, failures: failures.concat(), longest, steps, nodes }
 }
 
 fn mac_and_seal(client: &Client) -> Result<()> {
@@ -124,11 +282,10 @@ fn mac_and_seal(client: &Client) -> Result<()> {
 
 /// Waits until each node has half of the stock that it is to have. Clients take of it all the time.
 fn until_stock_is_made(place: &Place) {
-    let number = |kind: &serde_json::Value, what: &str| kind[what].as_u64().expect("a number");
-    let is_made = |kind: &serde_json::Value| 2 * number(kind, "blocks") >= number(kind, "level");
+    let number = |kind: &Value, what: &str| kind[what].as_u64().expect("a number");
+    let is_made = |kind: &Value| 2 * number(kind, "blocks") >= number(kind, "level");
     place.until("the stock is made", || {
-        let status: serde_json::Value =
-            serde_json::from_str(&place.run("client status --json")).expect("it is JSON");
+        let status: Value = serde_json::from_str(&place.run("client status --json")).expect("it is JSON");
         let nodes = status["nodes"].as_array().expect("a list");
         nodes.iter().all(|node| node["stock"].as_array().is_some_and(|stock| stock.iter().all(is_made)))
     });
@@ -136,11 +293,11 @@ fn until_stock_is_made(place: &Place) {
 
 /// Waits until the standby pairs of each node, if there are any, have all keys.
 pub fn until_pairs_are_ready(place: &Place, nodes: usize) {
-    let is_ready = |pair: &serde_json::Value| pair["ready"] == true && pair["lacking"] == 0;
+    let is_ready = |pair: &Value| pair["ready"] == true && pair["lacking"] == 0;
     place.until("the standby pairs are ready", || {
         (1..=nodes).all(|node| {
             let status = place.run(&format!("node status try/node-{node} --json"));
-            let status: serde_json::Value = serde_json::from_str(&status).expect("it is JSON");
+            let status: Value = serde_json::from_str(&status).expect("it is JSON");
             status["standby"].as_array().expect("a list").iter().all(is_ready)
         })
     });

@@ -44,9 +44,11 @@ fn the_shipped_program_holds_no_insecure_dealer_and_no_node_that_cheats() {
             "polyclave-lab is not built with {feature}"
         );
     }
-    // Only tests damage stores.
+    // Only tests damage stores, and pretend to be of a release that does not exist.
     for built in [shipped, laboratory] {
-        assert!(!built.iter().any(|on| on == "polyclave-store testkit"), "a program is built with it");
+        for feature in ["polyclave-store testkit", "polyclave-protocol next-release"] {
+            assert!(!built.iter().any(|on| on == feature), "a program is built with {feature}");
+        }
     }
 }
 

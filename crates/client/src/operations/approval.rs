@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use polyclave_api::{About, Approval, KeyRef, NamedKey, Operation, Statement, Subject, VERSION};
+use polyclave_api::{About, Approval, KeyRef, NamedKey, Operation, Statement, Subject, version_of_files};
 use polyclave_protocol::session::random_bytes;
 
 use crate::client::Client;
@@ -51,7 +51,7 @@ impl Client {
         let mut nonce = [0; 32];
         random_bytes(&mut nonce)?;
         (draft.take)(Statement {
-            version: VERSION,
+            version: version_of_files(),
             cluster: self.cluster().id(),
             subject: Subject::Operation {
                 requester: self.caller.identity.certificate().to_vec(),

@@ -151,6 +151,7 @@ impl<'c> Conversation<'c> {
     pub(crate) fn ask(&mut self, operation: &Operation, first: Option<&Step>) -> Result<Accepted> {
         let caller = self.workers.caller;
         self.send(&caller.request(
+            &self.net,
             operation.clone(),
             self.serving,
             first.cloned(),
@@ -175,7 +176,13 @@ impl<'c> Conversation<'c> {
     /// Sends what all nodes confirm when it is done.
     pub(crate) fn tell(&mut self, operation: &Operation) -> Result<()> {
         let caller = self.workers.caller;
-        self.send(&caller.request(operation.clone(), self.serving, None, caller.approvals.given())?)
+        self.send(&caller.request(
+            &self.net,
+            operation.clone(),
+            self.serving,
+            None,
+            caller.approvals.given(),
+        )?)
     }
 
     fn accepted(&mut self) -> Result<Accepted> {

@@ -68,9 +68,10 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// A request with a fresh id.
+    /// A request with a fresh id, in the version that all speak to which `net` leads.
     pub(crate) fn request(
         &self,
+        net: &TlsNet,
         operation: Operation,
         serving: PartySet,
         first: Option<Step>,
@@ -79,7 +80,8 @@ impl Caller {
         let mut id = [0; 16];
         random_bytes(&mut id)?;
         let on_behalf_of = self.on_behalf_of.clone();
-        Ok(Request { version: api::VERSION, id, serving, operation, first, approval, on_behalf_of })
+        let version = net.version().map_or(api::VERSION, u16::from);
+        Ok(Request { version, id, serving, operation, first, approval, on_behalf_of })
     }
 
     pub(crate) fn remark(&self, message: &str) {
@@ -236,7 +238,7 @@ impl Workers<'_> {
         let (mut net, mut settled) = (self.net(lines), PartySet::default());
         let sent = self
             .caller
-            .request(operation.clone(), which, None, None)
+            .request(&net, operation.clone(), which, None, None)
             .and_then(|request| Ok(send_to_each(&mut net, awaited, &api::encode(&request)?)?));
         let mut until = Instant::now() + if sent.is_ok() { ALONE } else { Duration::ZERO };
         while !awaited.is_empty() {

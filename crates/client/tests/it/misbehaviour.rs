@@ -65,7 +65,7 @@ fn a_client_of_another_version_is_told_so_and_that_others_may_serve_it() {
     assert!(message.starts_with("Unavailable"), "{message}");
     assert!(
         message.contains(&format!(
-            "speaks version {}, this node version {version}: upgrade this node",
+            "speaks version {} of the wire of clients, and this node version {version}: upgrade this node",
             version + 1
         )),
         "{message}"

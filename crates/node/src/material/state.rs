@@ -151,6 +151,7 @@ impl Material {
             levels: self.levels(),
             keys: self.store.count().unwrap_or_default().try_into().unwrap_or(u32::MAX),
             lacks_standby: self.lacks_standby.load(Relaxed),
+            features: self.members.features(),
         }
     }
 }

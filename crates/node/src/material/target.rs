@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_stock_for_thousands_of_blocks_holds_little_besides_what_aes_takes() {
-        let kinds = polyclave_protocol::catalog::service("spdz-tower", 2, 1).expect("it serves").kinds();
+        let kinds = catalog::service("spdz-tower", 2, 1).expect("it serves").kinds();
         let targets = targets(&kinds, Levels { aes_blocks: 4096, des_blocks: 0 });
         let (of_aes, others): (Vec<_>, Vec<_>) =
             targets.iter().partition(|target| target.kind.purpose == Purpose::Inversions);

@@ -59,8 +59,20 @@ impl Material {
             self.strategy.give_up(self, "a check failed at another worker");
             metrics::gauge!("polyclave_quarantined").set(1.0);
         }
+        self.hear_features()?;
         self.hear_round()?;
         refresh::read(self)
+    }
+
+    /// Learns whether another worker has switched a feature on. One that this program does not know ends its
+    /// work: it may not be able to read the store any more. When it starts again it says what it lacks.
+    fn hear_features(&self) -> Result<(), StoreError> {
+        let features = self.store.features();
+        if matches!(features, Err(StoreError::File(_))) {
+            self.is_outdated.store(true, Relaxed);
+        }
+        self.members.note_features(features?);
+        Ok(())
     }
 
     /// Learns whether another worker refreshes keys, if only the first worker makes the material of this one.

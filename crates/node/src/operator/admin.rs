@@ -5,6 +5,7 @@
 //! order or answer contains a secret: secrets are named by their files. If no node runs, [`order`] opens the
 //! store itself.
 
+mod features;
 mod socket;
 mod status;
 
@@ -32,9 +33,10 @@ use crate::error::system;
 use crate::material::quarantine::refuse_guessed;
 use crate::material::refresh;
 use crate::operator::reload;
+pub use features::FeatureState;
 pub(crate) use socket::Socket;
 use socket::ask;
-pub use status::Status;
+pub use status::{PeerProgram, Status};
 
 /// An order of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +69,12 @@ pub enum Instruction {
     },
     /// Report where the audit log ends, as the store has it.
     AuditHead,
+    /// Report which features there are, or switch one on before.
+    Features {
+        /// The feature to switch on.
+        #[serde(default)]
+        switch_on: Option<String>,
+    },
 }
 
 impl Instruction {
@@ -90,6 +98,11 @@ pub enum Answer {
         /// The time in which no line could be written, if it is not over.
         gap: Option<Gap>,
     },
+    /// The answer to `Features`.
+    Features {
+        /// Those that the program knows.
+        features: Vec<FeatureState>,
+    },
     /// The order was not carried out.
     Failed {
         /// The reason.
@@ -106,8 +119,10 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
             answer => Ok(Some(answer)),
         };
     }
-    if *order == Instruction::Status {
-        return Ok(None);
+    match order {
+        Instruction::Status => return Ok(None),
+        Instruction::Features { switch_on: Some(name) } => return Err(features::refuse_alone(name)),
+        _ => {}
     }
     let cluster = dir.cluster().map_err(system)?;
     let has_mac_key = match order.is_refresh() {
@@ -143,7 +158,8 @@ pub fn order(dir: &NodeDir, order: &Instruction) -> Result<Option<Answer>> {
 /// The name of an order in the audit log; `None` for orders that change nothing.
 fn operation(order: &Instruction) -> Option<&'static str> {
     match order {
-        Instruction::Status | Instruction::AuditHead => None,
+        Instruction::Status | Instruction::AuditHead | Instruction::Features { switch_on: None } => None,
+        Instruction::Features { .. } => Some("switch-on"),
         Instruction::Backup { .. } => Some("backup"),
         Instruction::Readmit { .. } => Some("readmit"),
         Instruction::Rotate { despite_failures: false, .. } => Some("rotate"),
@@ -153,7 +169,11 @@ fn operation(order: &Instruction) -> Option<&'static str> {
 
 /// The detail of an order in the audit log.
 fn described(order: &Instruction) -> String {
-    if let Instruction::Readmit { node } = order { format!("node={node}") } else { String::new() }
+    match order {
+        Instruction::Readmit { node } => format!("node={node}"),
+        Instruction::Features { switch_on: Some(name) } => format!("feature={name}"),
+        _ => String::new(),
+    }
 }
 
 fn unknown(name: &str) -> Error {
@@ -185,6 +205,9 @@ fn carry_out(
         Instruction::AuditHead => {
             let (head, gap) = (store.audit_head().map_err(system)?, store.audit_gap().map_err(system)?);
             return Ok((Answer::AuditHead { head, gap }, String::new()));
+        }
+        Instruction::Features { .. } => {
+            return Ok((Answer::Features { features: features::list_alone(store)? }, String::new()));
         }
     }
     Ok((Answer::Done, described(order)))
@@ -241,6 +264,9 @@ fn refuse_without_mac_key(config: &AnyServiceConfig, order: &Instruction) -> Res
 fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
     let logged = match order {
         Instruction::Status => return Ok(Answer::Status(Box::new(core.state()))),
+        Instruction::Features { switch_on: None } => {
+            return Ok(Answer::Features { features: features::list(core) });
+        }
         Instruction::AuditHead => {
             core.logbook.settle(&mut None);
             None
@@ -252,14 +278,18 @@ fn obey(core: &Arc<Core>, dir: &Path, order: &Instruction) -> Result<Answer> {
     let detail = described(order);
     let event = Event { detail: &detail, ..Event::of_node(logged.unwrap_or_default(), BEGUN) };
     // The operator may want a backup because the disk is full.
-    if matches!(order, Instruction::Readmit { .. }) || order.is_refresh() {
+    if matches!(order, Instruction::Readmit { .. } | Instruction::Features { .. }) || order.is_refresh() {
         core.logbook.admit(&event).map_err(|refusal| Error::System(refusal.message))?;
     }
     let party = |name: &str| core.members.cluster.party_named(name).ok_or_else(|| unknown(name));
     let approvals = core.service.approvals();
-    let done = NodeDir::open(dir)
-        .map_err(system)
-        .and_then(|dir| carry_out(&approvals, &dir, (order, config.has_mac_key()), party));
+    let done = NodeDir::open(dir).map_err(system).and_then(|dir| match order {
+        Instruction::Features { switch_on: Some(name) } => {
+            features::switch_on(core, &dir, name)?;
+            Ok((Answer::Features { features: features::list(core) }, detail.clone()))
+        }
+        order => carry_out(&approvals, &dir, (order, config.has_mac_key()), party),
+    });
     if order.is_refresh() && done.is_ok() {
         refresh::load(&core.material)?;
     }

@@ -11,7 +11,8 @@
 mod fuzz;
 
 use polyclave_api as api;
-use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_protocol::versions::FeatureSet;
+use polyclave_protocol::{Party, PartySet};
 use polyclave_store::{Mark, Past};
 use polyclave_transport::TlsNet;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ use crate::Result;
 /// Kinds of material that a beat has a level for; no scheme has more.
 pub(super) const KINDS: usize = 8;
 
-/// The longest version of another program that people are shown.
+/// The longest release of another program that people are shown.
 const MAX_SHOWN: usize = 32;
 
 /// By kind: material in stock, in thousandths of the target level.
@@ -76,6 +77,8 @@ pub(crate) struct State {
     pub(crate) keys: u32,
     /// For which of the standby pairs it lacks shares of keys, a bit each, by their numbers.
     pub(crate) lacks_standby: u8,
+    /// The features that its operator has switched on.
+    pub(crate) features: FeatureSet,
 }
 
 /// What a node says of itself at the beginning of a control stream.
@@ -93,26 +96,20 @@ pub(crate) struct Greeting {
     pub(crate) prepared: [u8; 32],
     /// The state that its beats report from then on.
     pub(crate) state: State,
-    /// The version of its program.
-    pub(crate) version: String,
+    /// The release that its program is, for people. What it speaks, the transport has found out.
+    pub(crate) release: String,
+    /// The features that its program knows.
+    pub(crate) knows: FeatureSet,
     /// A digest of the last certificate of the receiver in the sender's cluster file
     /// ([`Members::digest_of_last`](crate::members::Members::digest_of_last)).
     pub(crate) lists: [u8; 32],
 }
 
 impl Greeting {
-    /// Refuses a peer of another version of the program. Nodes of two versions never compute together,
-    /// because the hello of each session compares the version. Here it is said at once, and to the operator.
-    pub(crate) fn check_version(&self, peer: Party, theirs: &Greeting) -> Result<()> {
-        if theirs.version == self.version {
-            return Ok(());
-        }
-        let shown: String = theirs.version.chars().filter(char::is_ascii_graphic).take(MAX_SHOWN).collect();
-        Err(Error::System(format!(
-            "{peer} runs version {shown} of the program, and this party version {}: upgrade the older one; nodes of two versions do \
-             not compute together",
-            self.version
-        )))
+    /// The release that its sender says it is, as people may be shown it.
+    pub(crate) fn shown_release(&self) -> String {
+        let printable = |c: &char| c.is_ascii_graphic() || *c == ' ';
+        self.release.chars().filter(printable).take(MAX_SHOWN).collect()
     }
 
     /// Exchanges greetings with the only peer of a control stream.
@@ -140,6 +137,7 @@ mod tests {
             Order::Beat(Beat::default()),
             beat(State { epoch: [3; 32], quarantined: true, prepared: true, ..State::default() }),
             beat(State { keys: 70_000, lacks_standby: 5, ..State::default() }),
+            beat(State { features: FeatureSet::from_bytes([1; 8]), ..State::default() }),
             beat(State { levels: [1, 0, 1000, 4, 5, 6, 7, u16::MAX], ..State::default() }),
             beat(State { wants_refresh: true, ..State::default() }),
             Order::Channel { serving: PartySet::all(3), name: [7; 16] },
@@ -162,7 +160,6 @@ mod tests {
         let starts = vec![Start { first: 7, boot: [5; 16] }, Start { first: 1, boot: [6; 16] }];
         let past = Past { number: 9, recent: vec![[1; 16], [2; 16]], starts };
         let state = State { epoch: [4; 32], quarantined: true, ..State::default() };
-        let version = "0.2.0".to_owned();
         let greeting = Greeting {
             cluster: [1; 32],
             past,
@@ -170,17 +167,16 @@ mod tests {
             setup: [2; 32],
             prepared: [3; 32],
             state,
-            version,
+            release: "0.2.0".into(),
+            knows: FeatureSet::from_bytes([5; 8]),
             lists: [6; 32],
         };
         let bytes = api::encode(&greeting).expect("encoded");
         assert_eq!(api::decode::<Greeting>(&bytes[4..], Party(1)), Ok(greeting.clone()));
         assert!(api::decode::<Greeting>(&bytes[4..bytes.len() - 1], Party(1)).is_err());
 
-        let other = Greeting { version: format!("9.9\n\u{1b}{}", "x".repeat(1000)), ..greeting.clone() };
-        assert!(greeting.check_version(Party(1), &greeting.clone()).is_ok());
-        let message = greeting.check_version(Party(1), &other).expect_err("another version").to_string();
-        assert!(message.contains("party 2 runs version 9.9xxx") && message.contains("0.2.0"), "{message}");
-        assert!(message.len() < 300 && !message.contains(char::is_control), "{message}");
+        let other = Greeting { release: format!("9.9\n\u{1b}{}", "x".repeat(1000)), ..greeting };
+        let shown = other.shown_release();
+        assert!(shown.starts_with("9.9xxx") && shown.len() == MAX_SHOWN, "{shown}");
     }
 }

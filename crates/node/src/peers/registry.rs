@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use polyclave_api as api;
+use polyclave_protocol::versions::FeatureSet;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
@@ -61,8 +62,19 @@ pub(crate) struct Peers {
     holding: Condvar,
 }
 
+/// The program that a peer runs.
+#[derive(Clone, Default)]
+pub(crate) struct Program {
+    /// The release that it says it is.
+    pub(crate) release: String,
+    /// The version of the wire between nodes that both speak.
+    pub(crate) wire: u8,
+    /// The features that it says it knows.
+    pub(crate) knows: FeatureSet,
+}
+
 /// What a peer has said of itself.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Known {
     /// The boot id of the start that it is in.
     boot: Option<[u8; 16]>,
@@ -73,6 +85,11 @@ struct Known {
     lists: [u8; 32],
     /// By how many seconds this node's clock was ahead of the peer's at its last beat.
     ahead: Option<i64>,
+    program: Program,
+    /// The features that are on here and not there.
+    lacks: FeatureSet,
+    /// It speaks less in sessions than it said in its greeting.
+    holds_back: bool,
 }
 
 impl Peers {
@@ -143,9 +160,42 @@ impl Peers {
     }
 
     /// Remembers what a peer says in its greeting.
-    pub(crate) fn note_greeting(&self, peer: Party, boot: [u8; 16], state: State, lists: [u8; 32]) {
+    pub(crate) fn note_greeting(
+        &self,
+        peer: Party,
+        boot: [u8; 16],
+        state: State,
+        (program, lists): (Program, [u8; 32]),
+    ) {
         let known = &mut self.known()[peer.index()];
-        *known = Known { boot: Some(boot), state, lists, ..*known };
+        (known.boot, known.state, known.lists) = (Some(boot), state, lists);
+        (known.program, known.holds_back) = (program, false);
+    }
+
+    /// The program of a peer that is connected.
+    pub(crate) fn program(&self, peer: Party) -> Option<Program> {
+        let known = self.known();
+        let Known { boot, program, .. } = &known[peer.index()];
+        boot.is_some().then(|| program.clone())
+    }
+
+    /// Remembers that a peer named this version in a session. Returns whether it is news that this is less
+    /// than it said in its greeting.
+    pub(crate) fn note_offer(&self, peer: Party, version: u8) -> bool {
+        let known = &mut self.known()[peer.index()];
+        version < known.program.wire && !std::mem::replace(&mut known.holds_back, true)
+    }
+
+    /// Remembers which features are on here and not at a peer. Returns whether it is news that there are
+    /// some.
+    pub(crate) fn note_lacks(&self, peer: Party, lacks: FeatureSet) -> bool {
+        let before = std::mem::replace(&mut self.known()[peer.index()].lacks, lacks);
+        before != lacks && lacks != FeatureSet::default()
+    }
+
+    /// The features that are switched on at a peer, as it said last.
+    pub(crate) fn features(&self, peer: Party) -> FeatureSet {
+        self.known()[peer.index()].state.features
     }
 
     /// A digest of this node's last certificate in a peer's cluster file, as the peer said in its last
@@ -352,7 +402,8 @@ mod tests {
     fn what_peers_said_last_is_known() {
         let peers = Peers::new(Party(0), 3);
         assert_eq!(peers.boot(Party(1)), None);
-        peers.note_greeting(Party(1), [7; 16], State { quarantined: true, ..State::default() }, [0; 32]);
+        let quarantined = State { quarantined: true, ..State::default() };
+        peers.note_greeting(Party(1), [7; 16], quarantined, (Program::default(), [0; 32]));
         assert_eq!(peers.which(|state| state.quarantined), [Party(1)].into_iter().collect());
         peers.note_state(Party(1), State::default());
         assert!(!peers.any(|state| state.quarantined));
@@ -362,6 +413,24 @@ mod tests {
         assert_eq!((peers.levels(0), peers.levels(1)), (vec![0, 7], vec![100, 107]));
         peers.note_all_epochs([8; 32]);
         assert!(!peers.any(|state| state.epoch != [8; 32]));
+    }
+
+    #[test]
+    fn a_peer_that_holds_something_back_is_news_once() {
+        let (peers, peer) = (Peers::new(Party(0), 2), Party(1));
+        assert!(peers.program(peer).is_none());
+        let greet = || {
+            let program = Program { release: "0.3.0".into(), wire: 6, knows: FeatureSet::default() };
+            peers.note_greeting(peer, [7; 16], State::default(), (program, [0; 32]));
+        };
+        greet();
+        assert_eq!(peers.program(peer).expect("it has greeted").wire, 6);
+        assert!(!peers.note_offer(peer, 6) && peers.note_offer(peer, 5) && !peers.note_offer(peer, 5));
+        greet();
+        assert!(peers.note_offer(peer, 5), "it has started again");
+        let (none, some) = (FeatureSet::default(), FeatureSet::from_bytes([1; 8]));
+        assert!(!peers.note_lacks(peer, none) && peers.note_lacks(peer, some));
+        assert!(!peers.note_lacks(peer, some) && !peers.note_lacks(peer, none));
     }
 
     /// However many threads ask for a beat at once, marks are sent in order. (Before, a beat was made before

@@ -136,10 +136,22 @@ fn greet(
     }
     let parameters = handshake(service, context_id, ACCEPTED, &plan.digest, &plan.key_digest());
     let greeted = session::greet(&parameters, &mut service.faults.net_of_peers(net));
-    if greeted.is_err() {
-        net.set_deadline(None);
+    match &greeted {
+        Ok(greeted) => note_offers(service, greeted),
+        Err(_) => net.set_deadline(None),
     }
     greeted
+}
+
+/// Says in the log which peers speak less in this session than they said when they connected. The session is
+/// of the older version then.
+fn note_offers(service: &Service, greeted: &Greeted) {
+    for (peer, version) in greeted.older() {
+        if service.network.peers.note_offer(peer, version) {
+            let peer = service.members.name_of(peer);
+            tracing::warn!(peer, version, "a peer speaks an older version in a session than it said before");
+        }
+    }
 }
 
 /// The refusal that reports an error, including the node that the error names: that the client may try

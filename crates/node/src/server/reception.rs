@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use polyclave_api::{self as api, Detail, Operation, Reason, Refusal, Reply, Request, operations};
 use polyclave_config::check_name;
 use polyclave_protocol::net::Net;
+use polyclave_protocol::versions::{CLIENTS, Spoken};
 use polyclave_protocol::{Error, PartySet};
 use polyclave_transport::{Caller, Reception, TlsNet};
 
@@ -131,12 +132,10 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
     let party = core.members.client();
     // The version first: a request of another version can have other bytes from there on.
     let request: Result<Request, Refusal> = match api::version_of(bytes) {
-        Some(other) if other != api::VERSION => {
-            let older = if other < api::VERSION { "the client" } else { "this node" };
-            let message = format!(
-                "the client speaks version {other}, this node version {}: upgrade {older}",
-                api::VERSION
-            );
+        Some(other) if !CLIENTS.spoken().contains(other) => {
+            let theirs = u8::try_from(other).unwrap_or(u8::MAX);
+            let theirs = Spoken { oldest: theirs, newest: theirs };
+            let message = CLIENTS.apart((CLIENTS.spoken(), "this node"), (theirs, "the client"));
             // During an upgrade another worker of this node may serve that version.
             Err(Refusal::new(Reason::Unavailable, message))
         }

@@ -3,11 +3,17 @@
 //!
 //! The parties that serve ([`Net::members`]) take part, and no others. There are two rounds:
 //!
-//! 1. Each party sends a commitment to a fresh 256-bit nonce, the set of serving parties as it sees it, and a
-//!    digest of its settings.
-//! 2. If all of these fit, each party opens its nonce, and says which commitments it has received. If not,
-//!    each party sends a digest of each of its settings instead, and the session ends with the name of the
-//!    setting that differs.
+//! 1. Each party sends a commitment to a fresh 256-bit nonce, the newest version of the wire that it speaks
+//!    and the features that it has switched on ([`crate::versions`]), the set of serving parties as it sees
+//!    it, and a digest of its settings.
+//! 2. If all of these fit, each party opens its nonce, and says which commitments, versions and features it
+//!    has received. If not, each party sends a digest of each of its settings instead, and the session ends
+//!    with the name of the setting that differs.
+//!
+//! The session is of the lowest version that any party named, and has the features that all named. A party
+//! that names different ones to different peers is noticed as one that commits to different nonces. A party
+//! that names less than it has makes the session one of an older release, and nothing else. The first message
+//! has these bytes in every version.
 //!
 //! The session id is a hash of the nonces of all serving parties, their set and all settings. It does not
 //! repeat as long as one of them draws fresh randomness. Two sessions of different sets of parties (which
@@ -46,12 +52,15 @@ use std::ops::Range;
 use polyclave_kernels::secret::{ct_eq, mark_secret};
 
 use crate::interface::net::Net;
+use crate::versions::{FeatureSet, NODES, Spoken};
 use crate::{Error, Party, PartySet, Result};
 
 const NONCE_BYTES: usize = 32;
 const HASH_BYTES: usize = 32;
 const SET_BYTES: usize = 2;
 const DIGEST_BYTES: usize = 32;
+/// A commitment, a version and features: what the second message is about.
+const TOLD_BYTES: usize = HASH_BYTES + 1 + FeatureSet::BYTES;
 
 /// An agreed session. Hands out each of its streams once, since what is pseudorandom is bound to session and
 /// stream.
@@ -59,7 +68,16 @@ const DIGEST_BYTES: usize = 32;
 pub struct AgreedSession {
     id: [u8; 32],
     serving: PartySet,
+    use_of: Offer,
     streams: u64,
+}
+
+/// The newest version of the wire between nodes that a party speaks, or that all of a session do, and
+/// features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Offer {
+    version: u8,
+    features: FeatureSet,
 }
 
 /// One thread's place in a session. All parties take them in the same order.
@@ -74,6 +92,16 @@ impl AgreedSession {
     /// Bound to this one session.
     pub fn id(&self) -> [u8; 32] {
         self.id
+    }
+
+    /// The version of the wire between nodes that all speak in it.
+    pub fn version(&self) -> u8 {
+        self.use_of.version
+    }
+
+    /// The features that all have switched on.
+    pub fn features(&self) -> FeatureSet {
+        self.use_of.features
     }
 
     /// The next stream.
@@ -107,18 +135,26 @@ impl Stream {
 }
 
 /// What the parties must agree on: names and values, in the order in which a difference is reported.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HandshakeParameters {
     settings: Vec<(&'static str, [u8; DIGEST_BYTES])>,
+    /// The versions of the wire that this party speaks.
+    spoken: Spoken,
+    features: FeatureSet,
 }
 
 impl HandshakeParameters {
-    /// The settings of every session: the version of this program and the number of parties come first.
+    /// The settings of every session: the number of parties comes first.
     pub fn new(parties: usize) -> HandshakeParameters {
-        let version = concat!("polyclave ", env!("CARGO_PKG_VERSION"));
-        HandshakeParameters::default()
-            .with("version", version.as_bytes())
+        let (settings, features) = (Vec::new(), FeatureSet::default());
+        HandshakeParameters { settings, spoken: NODES.spoken(), features }
             .with("number of parties", &parties.to_le_bytes())
+    }
+
+    /// Offers the features that this party has switched on.
+    pub fn offering(mut self, features: FeatureSet) -> HandshakeParameters {
+        self.features = features;
+        self
     }
 
     /// Adds a setting.
@@ -160,20 +196,39 @@ pub fn greet(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<Greeted> 
     let greeting = greeting(&commitment(me, serving, terms, &nonce), serving, terms);
     let greetings = broadcast(&greeting, serving, net)?;
 
-    let set_end = HASH_BYTES + SET_BYTES;
+    let set_end = TOLD_BYTES + SET_BYTES;
     let digest_end = set_end + DIGEST_BYTES;
     let differs = |range| first_difference(&greetings, range, me);
     if let Some(peer) = differs(digest_end..greeting.len()) {
         return Err(Error::Disagreement { peer, field: "kind of session" });
     }
-    if let Some(peer) = differs(HASH_BYTES..set_end) {
+    if let Some(peer) = differs(TOLD_BYTES..set_end) {
         return Err(Error::Disagreement { peer, field: "serving set" });
     }
     if differs(set_end..digest_end).is_some() {
         return Err(disagreement(terms, serving, net)?);
     }
-    let commitments = greetings.iter().map(|(party, greeting)| (*party, greeting[..HASH_BYTES].to_vec()));
-    Ok(Greeted { terms: terms.clone(), serving, nonce, commitments: commitments.collect() })
+    let told: Vec<_> =
+        greetings.iter().map(|(party, greeting)| (*party, greeting[..TOLD_BYTES].to_vec())).collect();
+    Ok(Greeted { terms: terms.clone(), serving, nonce, use_of: in_use(&told, terms.spoken)?, told })
+}
+
+/// What a party has told of the newest version that it speaks, and of its features.
+fn offer_of(told: &[u8]) -> Offer {
+    let features = told[HASH_BYTES + 1..].first_chunk().expect("it has room for features");
+    Offer { version: told[HASH_BYTES], features: FeatureSet::from_bytes(*features) }
+}
+
+/// What all have told that they have. If that is less than this party speaks, the error names who has least.
+fn in_use(told: &[(Party, Vec<u8>)], spoken: Spoken) -> Result<Offer> {
+    let offers = told.iter().map(|(party, told)| (*party, offer_of(told)));
+    let (oldest, Offer { version, .. }) =
+        offers.clone().min_by_key(|(_, offer)| offer.version).expect("this party is among them");
+    if version < spoken.oldest {
+        return Err(Error::Disagreement { peer: oldest, field: "version" });
+    }
+    let features = offers.map(|(_, offer)| offer.features).reduce(FeatureSet::shared).unwrap_or_default();
+    Ok(Offer { version, features })
 }
 
 /// All terms are the same, and every nonce is committed to.
@@ -181,22 +236,30 @@ pub struct Greeted {
     terms: HandshakeParameters,
     serving: PartySet,
     nonce: [u8; NONCE_BYTES],
-    commitments: Vec<(Party, Vec<u8>)>,
+    use_of: Offer,
+    /// By party: its commitment, its newest version and its features.
+    told: Vec<(Party, Vec<u8>)>,
 }
 
 impl Greeted {
+    /// The peers that speak less than this party, with the newest version that each of them named.
+    pub fn older(&self) -> impl Iterator<Item = (Party, u8)> {
+        let offers = self.told.iter().map(|(party, told)| (*party, offer_of(told).version));
+        offers.filter(|(_, version)| *version < self.terms.spoken.newest)
+    }
+
     /// The second round. After an error a peer may know what the session id would have been, and may have
     /// caused the error because of it. So nothing is tried again automatically.
     pub fn open(self, net: &mut dyn Net) -> Result<AgreedSession> {
-        let Greeted { terms, serving, nonce, commitments } = self;
-        let openings = broadcast(&opening(&terms, &nonce, &seen(&commitments)), serving, net)?;
+        let Greeted { terms, serving, nonce, use_of, told } = self;
+        let openings = broadcast(&opening(&terms, &nonce, &seen(&told)), serving, net)?;
         let mut nonces = Vec::with_capacity(openings.len());
-        for ((peer, opening), (_, committed)) in openings.iter().zip(&commitments) {
+        for ((peer, opening), (_, told)) in openings.iter().zip(&told) {
             if opening[0] != OPENS {
                 return Err(saw_other("settings", *peer, net));
             }
             let nonce = opening[1..].first_chunk().expect("an opening has room for a nonce");
-            if !ct_eq(&commitment(*peer, serving, &terms, nonce), committed) {
+            if !ct_eq(&commitment(*peer, serving, &terms, nonce), &told[..HASH_BYTES]) {
                 let detail = "it opened another nonce of the session than it had committed to".into();
                 return Err(Error::Peer { peer: *peer, detail });
             }
@@ -205,7 +268,10 @@ impl Greeted {
         let seen = 1 + NONCE_BYTES..1 + NONCE_BYTES + HASH_BYTES;
         match first_difference(&openings, seen, net.me()) {
             Some(peer) => Err(saw_other("commitments to the session", peer, net)),
-            None => Ok(AgreedSession { id: session_id(&nonces, serving, &terms), serving, streams: 0 }),
+            None => {
+                let id = session_id(&nonces, serving, &terms, use_of);
+                Ok(AgreedSession { id, serving, use_of, streams: 0 })
+            }
         }
     }
 }
@@ -223,14 +289,17 @@ fn commitment(
     *hasher.finalize().as_bytes()
 }
 
-/// A commitment, the set of serving parties, and digests of the settings and of their names.
+/// A commitment, what the party offers, the set of serving parties, and digests of the settings and of their
+/// names.
 fn greeting(commitment: &[u8; HASH_BYTES], serving: PartySet, terms: &HandshakeParameters) -> Vec<u8> {
     let names = terms.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
     let names = blake3::derive_key("polyclave 2026 setting names", names.as_bytes());
-    [&commitment[..], &serving.bits().to_le_bytes(), &terms.digest(), &names].concat()
+    let (version, features) = ([terms.spoken.newest], terms.features.to_bytes());
+    let serving = serving.bits().to_le_bytes();
+    [&commitment[..], &version, &features, &serving, &terms.digest(), &names].concat()
 }
 
-/// What the second message is: a nonce, and which commitments were received.
+/// What the second message is: a nonce, and a digest of the commitments and offers that were received.
 const OPENS: u8 = 0;
 /// Or the settings, since some digest differs.
 const DIFFERS: u8 = 1;
@@ -250,18 +319,23 @@ fn opening(terms: &HandshakeParameters, nonce: &[u8; NONCE_BYTES], seen: &[u8; H
     second(OPENS, terms, &[*nonce, *seen].concat())
 }
 
-/// A digest of all commitments.
-fn seen(commitments: &[(Party, Vec<u8>)]) -> [u8; HASH_BYTES] {
+/// A digest of all commitments and offers.
+fn seen(told: &[(Party, Vec<u8>)]) -> [u8; HASH_BYTES] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 commitments to a session");
-    commitments.iter().for_each(|(_, commitment)| _ = hasher.update(commitment));
+    told.iter().for_each(|(_, told)| _ = hasher.update(told));
     *hasher.finalize().as_bytes()
 }
 
-/// The hash of all nonces, the set of serving parties, and the settings.
-fn session_id(nonces: &[[u8; NONCE_BYTES]], serving: PartySet, terms: &HandshakeParameters) -> [u8; 32] {
+/// The hash of all nonces, the set of serving parties, the settings, and what is in use.
+fn session_id(
+    nonces: &[[u8; NONCE_BYTES]],
+    serving: PartySet,
+    terms: &HandshakeParameters,
+    Offer { version, features }: Offer,
+) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session id");
-    hasher.update(&serving.bits().to_le_bytes()).update(nonces.as_flattened());
-    *hasher.update(&terms.digest()).finalize().as_bytes()
+    hasher.update(&serving.bits().to_le_bytes()).update(nonces.as_flattened()).update(&terms.digest());
+    *hasher.update(&[version]).update(&features.to_bytes()).finalize().as_bytes()
 }
 
 /// Finds the first setting that differs. Every party has seen a difference and takes this round; if the

@@ -48,3 +48,4 @@ mod tinytable;
 mod tinytable_cheaters;
 mod tinytable_faults;
 mod tinytable_serving;
+mod wire;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use polyclave_config::private::{self, Draft};
-use polyclave_config::{KeptFile, NodeDir, NodeSettings};
+use polyclave_config::{KeptFile, Needs, NodeDir, NodeSettings};
 use zeroize::Zeroizing;
 
 use super::super::engine::Table;
@@ -79,6 +79,7 @@ fn move_up(staging: &Path, dir: &Path) -> io::Result<()> {
 pub(in super::super) fn verify(file: &Path, from: impl BufRead, key: &Secret) -> Result<()> {
     let mut files = Vec::new();
     let mut secret = Zeroizing::new(Vec::with_capacity(128));
+    let mut needs = Vec::new();
     let mut records: Option<(Table, Seal)> = None;
     let mut marked = false;
     each_frame(file, from, key, |frame| {
@@ -87,14 +88,15 @@ pub(in super::super) fn verify(file: &Path, from: impl BufRead, key: &Secret) ->
                 if kept(name).is_none() || files.contains(&name.to_owned()) || records.is_some() {
                     return Err(damaged(file));
                 }
+                check_needs(&needs)?;
                 files.push(name.to_owned());
             }
             Frame::Piece(bytes) => match files.last() {
-                Some(name) if records.is_none() => {
-                    if name == "secret.key" {
-                        secret.extend_from_slice(bytes);
-                    }
-                }
+                Some(name) if records.is_none() => match name.as_str() {
+                    NodeDir::SECRET => secret.extend_from_slice(bytes),
+                    NodeDir::NEEDS => needs.extend_from_slice(bytes),
+                    _ => {}
+                },
                 _ => return Err(damaged(file)),
             },
             Frame::Table(name) => {
@@ -115,6 +117,14 @@ pub(in super::super) fn verify(file: &Path, from: impl BufRead, key: &Secret) ->
     let whole =
         NodeDir::KEPT.iter().filter(|kept| kept.needed).all(|kept| files.iter().any(|f| f == kept.name));
     if whole && marked { Ok(()) } else { Err(damaged(file)) }
+}
+
+/// Refuses a backup of a release that knows more than this program.
+fn check_needs(needs: &[u8]) -> Result<()> {
+    match needs.is_empty() {
+        true => Ok(()),
+        false => Ok(Needs::parse(&String::from_utf8_lossy(needs))?.met().map(drop)?),
+    }
 }
 
 /// Writes the contents of a verified backup.

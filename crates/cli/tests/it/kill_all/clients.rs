@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// SP 800-38B, example 3 of AES-128: a key, a message of 40 bytes and its code.
 pub(crate) const KEY: &str = "2b7e151628aed2a6abf7158809cf4f3c";
 const MESSAGE: &str = "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411";
-const CODE: &str = "dfa66747de9ae63030ca32611497c827";
+pub(crate) const CODE: &str = "dfa66747de9ae63030ca32611497c827";
 
 /// A key that the nodes have announced, and what is known of it.
 pub(crate) struct Announced {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::{Core, PairState};
 use crate::operator::certificates::{self, CertificateEnd};
+use crate::peers::registry::Program;
 
 /// The status of a running node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +59,12 @@ pub struct Status {
     /// the peer's cluster file.
     #[serde(default)]
     pub listed_as: BTreeMap<String, String>,
+    /// By the name of each connected peer: the program that it runs.
+    #[serde(default)]
+    pub programs: BTreeMap<String, PeerProgram>,
+    /// Names of the features that are switched on here.
+    #[serde(default)]
+    pub features: Vec<String>,
     /// When certificates end: its own, and those of its peers and clients. The first ones come first.
     #[serde(default)]
     pub certificates: Vec<CertificateEnd>,
@@ -109,6 +116,15 @@ pub struct Status {
     pub standby: Vec<PairState>,
 }
 
+/// The program of a peer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerProgram {
+    /// The release that it says it is.
+    pub version: String,
+    /// The version of the wire between nodes that both speak.
+    pub wire: u8,
+}
+
 impl Status {
     /// The names of connected peers whose cluster file has another last certificate of this node.
     pub fn unknowing(&self, certificate: &CertificateDer<'_>) -> Vec<&str> {
@@ -149,6 +165,8 @@ impl Core {
             missing: names(false),
             why_missing: self.why_missing(),
             listed_as: self.listed_as(),
+            programs: self.programs(),
+            features: self.members.features().names().into_iter().map(str::to_owned).collect(),
             certificates: certificates::ends(&self.dates, &self.rules, self.warn_days),
             keys: status.keys,
             starts: self.incarnation.number,
@@ -181,6 +199,16 @@ impl Core {
         let listed =
             |peer| (self.members.name_of(peer).to_owned(), hex::encode(self.network.peers.lists(peer)));
         there.map(listed).collect()
+    }
+
+    fn programs(&self) -> BTreeMap<String, PeerProgram> {
+        let connected = self.network.peers.connected();
+        let there = self.members.others().filter(|peer| connected.contains(*peer));
+        let program = |peer| {
+            let Program { release, wire, .. } = self.network.peers.program(peer)?;
+            Some((self.members.name_of(peer).to_owned(), PeerProgram { version: release, wire }))
+        };
+        there.filter_map(program).collect()
     }
 
     /// Why peers are missing, by their names.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::mesh::{Mesh, mesh, mesh_with_timeout, run_members};
+use crate::versions::Feature;
 
 fn hello_of_three(terms: [HandshakeParameters; 3]) -> Vec<Result<AgreedSession>> {
     hello_over(mesh(3).into_iter().zip(terms))
@@ -52,6 +53,61 @@ fn another_kind_of_session_is_refused() {
     let other = HandshakeParameters::new(3).with("colour", b"");
     let outcomes = hello_of_three([HandshakeParameters::new(3), HandshakeParameters::new(3), other]);
     assert_eq!(outcomes[0], Err(Error::Disagreement { peer: Party(2), field: "kind of session" }));
+}
+
+fn speaking(oldest: u8, newest: u8, features: &[u8]) -> HandshakeParameters {
+    let of = |bit: &u8| Feature { name: "a feature", bit: *bit, release: "0.3.0", about: "" };
+    let features: Vec<Feature> = features.iter().map(of).collect();
+    let terms = HandshakeParameters::new(3).offering(features.iter().collect());
+    HandshakeParameters { spoken: Spoken { oldest, newest }, ..terms }
+}
+
+#[test]
+fn a_session_is_of_the_lowest_version_and_has_what_all_have_switched_on() {
+    let sessions =
+        hello_of_three([speaking(5, 6, &[1, 2]), speaking(5, 6, &[0, 1, 2]), speaking(5, 5, &[1])]);
+    let expected = speaking(5, 5, &[1]);
+    assert!(sessions.iter().all(|session| *session == sessions[0]));
+    let session = sessions[0].as_ref().expect("agreed");
+    assert_eq!((session.version(), session.features()), (5, expected.features));
+}
+
+/// One that speaks both of two releases that are apart would go on; the others name each other.
+#[test]
+fn releases_that_are_apart_do_not_compute_together() {
+    let terms = [speaking(6, 7, &[]), speaking(6, 7, &[]), speaking(4, 5, &[])];
+    let outcomes = hello_of_three(terms);
+    let named = || Err(Error::Disagreement { peer: Party(2), field: "version" });
+    assert_eq!(outcomes[..2], [named(), named()]);
+    assert!(outcomes[2].is_err());
+}
+
+/// It offers the first of two others less than the second. Neither computes, and neither is named.
+#[test]
+fn one_that_offers_different_versions_ends_the_session_at_all() {
+    let outcomes = honest_beside(3, |cheater| {
+        let heard = cheater.hear(GREETING);
+        let me = cheater.net.me();
+        let own = cheater.committed(&[5; NONCE_BYTES]);
+        let (as_it_is, terms) = (cheater.greets(&own), cheater.terms.clone());
+        let mut more = as_it_is.clone();
+        more[HASH_BYTES + 1] ^= 1;
+        let said = |p: Party| if p == Party(0) { more.clone() } else { as_it_is.clone() };
+        cheater.tell(said);
+        cheater.tell(|p| opening(&terms, &[5; NONCE_BYTES], &seen(&told_by(&heard, me, &said(p)))));
+    });
+    let message = || Err(Error::Equivocation { what: "commitments to the session" });
+    assert_eq!(outcomes, [message(), message()]);
+}
+
+#[test]
+fn who_speaks_less_is_known_before_the_session_begins() {
+    let mut nets = mesh(2);
+    let (older, mut net) = (nets.pop().expect("two"), nets.pop().expect("two"));
+    let other = std::thread::spawn(move || greet(&speaking(5, 5, &[]), &mut { older }).map(drop));
+    let greeted = greet(&speaking(5, 6, &[]), &mut net).expect("they agree");
+    assert_eq!(greeted.older().collect::<Vec<_>>(), [(Party(1), 5)]);
+    other.join().expect("no panic").expect("they agree");
 }
 
 /// A party that sends what it likes to whom it likes, and hears all before.
@@ -109,13 +165,14 @@ fn honest_beside(parties: usize, cheat: impl FnOnce(&mut Cheater) + Send) -> Vec
     })
 }
 
-const GREETING: usize = HASH_BYTES + SET_BYTES + 2 * DIGEST_BYTES;
+const GREETING: usize = TOLD_BYTES + SET_BYTES + 2 * DIGEST_BYTES;
 /// The length of a second message, in sessions in which all parties have the same settings.
 const SECOND: usize = 1 + NONCE_BYTES + HASH_BYTES;
 
-fn commitments_of(heard: &[(Party, Vec<u8>)], me: Party, own: &[u8; HASH_BYTES]) -> Vec<(Party, Vec<u8>)> {
-    let theirs = heard.iter().map(|(p, greeting)| (*p, greeting[..HASH_BYTES].to_vec()));
-    theirs.chain([(me, own.to_vec())]).collect()
+/// What all have told, this cheater with its own greeting.
+fn told_by(heard: &[(Party, Vec<u8>)], me: Party, own: &[u8]) -> Vec<(Party, Vec<u8>)> {
+    let theirs = heard.iter().map(|(p, greeting)| (*p, greeting[..TOLD_BYTES].to_vec()));
+    theirs.chain([(me, own[..TOLD_BYTES].to_vec())]).collect()
 }
 
 /// It speaks last in each round. When it knows all other nonces it looks for one of its own that makes the id
@@ -134,12 +191,13 @@ fn who_speaks_last_cannot_choose_the_session_id() {
             let mut nonces: Vec<[u8; NONCE_BYTES]> = Vec::new();
             nonces.extend(openings.iter().map(|(_, m)| *m[1..].first_chunk().expect("it has one")));
             nonces.push([0; NONCE_BYTES]);
+            let agreed = offer_of(&said);
             let wanted = (1..1u64 << 20).find(|i| {
                 nonces[parties - 1][..8].copy_from_slice(&i.to_le_bytes());
-                session_id(&nonces, cheater.all, &cheater.terms)[0] == 0x77
+                session_id(&nonces, cheater.all, &cheater.terms, agreed)[0] == 0x77
             });
             assert!(wanted.is_some(), "it takes some 256 tries");
-            let seen = seen(&commitments_of(&heard, me, &own));
+            let seen = seen(&told_by(&heard, me, &said));
             let said = opening(&cheater.terms, &nonces[parties - 1], &seen);
             cheater.tell(|_| said.clone());
         });
@@ -161,7 +219,7 @@ fn the_commitment_of_another_party_is_of_no_use() {
         cheater.tell(|_| said.clone());
         let openings = cheater.hear(SECOND);
         let nonce = *openings[0].1[1..].first_chunk().expect("it has one");
-        let said = opening(&cheater.terms, &nonce, &seen(&commitments_of(&heard, me, &copied)));
+        let said = opening(&cheater.terms, &nonce, &seen(&told_by(&heard, me, &said)));
         cheater.tell(|_| said.clone());
     });
     let named = |outcome: &Result<AgreedSession>| matches!(outcome, Err(Error::Peer { peer: Party(2), .. }));
@@ -182,7 +240,8 @@ fn one_that_tells_different_nonces_ends_the_session_at_all() {
         let greetings: Vec<_> = Party::all(3).map(|p| cheater.greets(&own(p))).collect();
         cheater.tell(|p| greetings[p.index()].clone());
         let terms = cheater.terms.clone();
-        cheater.tell(|p| opening(&terms, &nonce(p), &seen(&commitments_of(&heard, me, &own(p)))));
+        let said = |p: Party| seen(&told_by(&heard, me, &greetings[p.index()]));
+        cheater.tell(|p| opening(&terms, &nonce(p), &said(p)));
     });
     let message = || Err(Error::Equivocation { what: "commitments to the session" });
     assert_eq!(outcomes, [message(), message(), message()]);
@@ -196,13 +255,12 @@ fn one_that_tells_different_settings_has_nobody_else_named() {
         let heard = cheater.hear(GREETING);
         let me = cheater.net.me();
         let own = cheater.committed(&[5; NONCE_BYTES]);
-        let other = cheater.terms.clone().with("version", b"another");
-        let names = cheater.greets(&own)[HASH_BYTES + SET_BYTES + DIGEST_BYTES..].to_vec();
-        let digest = other.digest();
-        let greeting = [&own[..], &cheater.all.bits().to_le_bytes(), &digest, &names].concat();
+        let other = cheater.terms.clone().with("circuit", b"another");
         let (as_it_is, terms) = (cheater.greets(&own), cheater.terms.clone());
+        let mut greeting = as_it_is.clone();
+        greeting[TOLD_BYTES + SET_BYTES..][..DIGEST_BYTES].copy_from_slice(&other.digest());
         cheater.tell(|p| if p == Party(0) { greeting.clone() } else { as_it_is.clone() });
-        let seen = seen(&commitments_of(&heard, me, &own));
+        let seen = seen(&told_by(&heard, me, &as_it_is));
         cheater.tell(|_| opening(&terms, &[5; NONCE_BYTES], &seen));
     });
     let message = || Err(Error::Equivocation { what: "settings" });
