@@ -294,12 +294,13 @@ fn report(status: NodeStatus) -> Report {
         checks_failed: 0,
         audit: Some(AuditEnd { number: 9, hash: [6; 32] }),
         audit_failure: None,
-        faults: vec![FaultCount { node, outvoted: 1, silent: 2 }],
+        faults: vec![FaultCount { node: node.clone(), outvoted: 1, silent: 2 }],
         requests: vec![RequestCount { operation: "seal".into(), outcome: "done".into(), requests: 3 }],
         latencies: vec![0; LATENCY_BOUNDS_MS.len() + 1],
         certificates: vec![CertificateDate { of: "client".into(), name, ends: 1_800_000_000, soon: true }],
         certificates_in_all: 1,
         keys: Some(keys),
+        standby: vec![StandbyReport { partner: node, ready: true, serves: false, keys: 7, lacking: 1 }],
     }
 }
 

@@ -50,7 +50,7 @@ pub use refusal::{Reason, Refusal};
 pub use reply::{NodeStatus, Reply, StockLevel};
 pub use report::{
     AuditEnd, CertificateDate, FaultCount, KeyBudget, KeyCount, KeyEnd, KeysReport, LATENCY_BOUNDS_MS,
-    MAX_REPORTED_CERTIFICATES, MAX_REPORTED_KEYS, Report, RequestCount,
+    MAX_REPORTED_CERTIFICATES, MAX_REPORTED_KEYS, Report, RequestCount, StandbyReport,
 };
 pub use right::Right;
 pub use sealed_import::{SealedImport, SealedPart};

@@ -53,6 +53,23 @@ pub struct Report {
     pub certificates_in_all: u64,
     /// Its keys; `None` if its store could not be read.
     pub keys: Option<KeysReport>,
+    /// The nodes with which it could go on without the third, or does.
+    pub standby: Vec<StandbyReport>,
+}
+
+/// How a node stands with the other one of a standby pair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandbyReport {
+    /// The name of the other node.
+    pub partner: String,
+    /// Whether the two could go on now.
+    pub ready: bool,
+    /// Whether they do, because the third node is away.
+    pub serves: bool,
+    /// How many keys they go on with.
+    pub keys: u64,
+    /// Of how many keys they have no shares yet.
+    pub lacking: u64,
 }
 
 /// The last line of an audit log that is known to be on the disk.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use parking_lot::Mutex;
-use polyclave_api::{CertificateDate, KeysReport, NodeStatus};
+use polyclave_api::{CertificateDate, KeysReport, NodeStatus, StandbyReport};
 use polyclave_protocol::versions;
 use polyclave_store::{Incarnation, Store};
 
@@ -88,6 +88,15 @@ pub(crate) struct Slow {
     pub(crate) keys: Option<KeysReport>,
     pub(crate) certificates: Vec<CertificateDate>,
     pub(crate) certificates_in_all: u64,
+}
+
+impl PairState {
+    /// The same for clients that watch.
+    pub(crate) fn report(&self) -> StandbyReport {
+        let PairState { partner, ready, serves, keys, lacking, .. } = self;
+        let partner = partner.clone();
+        StandbyReport { partner, ready: *ready, serves: *serves, keys: *keys, lacking: *lacking }
+    }
 }
 
 impl Core {

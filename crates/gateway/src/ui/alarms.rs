@@ -246,6 +246,12 @@ fn cause_of_idleness(alarms: &Alarms, node: &Shown<'_>, why: &str) -> Option<usi
     named.or_else(|| alarms.absent(Some(node.worker)).filter(|_| is_new))
 }
 
+/// The node with which this one goes on without the third, as a standby pair.
+fn goes_on_with<'n>(node: &'n Shown<'_>) -> Option<&'n str> {
+    let pair = node.report()?.standby.iter().find(|pair| pair.serves)?;
+    Some(&pair.partner)
+}
+
 fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
     let (Some(what), name) = (node.what(), &node.name) else { return };
     let status = what.status();
@@ -255,6 +261,15 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
             format!("{name} is under quarantine, and computes nothing: {why}."),
             "Find out which machine was altered. When all are sound, order `polyclave node refresh` at every node.",
         );
+    } else if let Some(partner) = goes_on_with(node) {
+        let what = format!("goes on with {partner}: keys are used, and none is made, changed or deleted.");
+        match alarms.absent(Some(node.worker)) {
+            Some(cause) => alarms.follows(cause, Level::Warn, &[name], what),
+            None => alarms.warn(
+                format!("{name} {what}"),
+                "Bring the third node back, or let these two see it; all three serve again then.",
+            ),
+        }
     } else if let Some(why) = node.report().and_then(|report| report.why_not_ready.as_deref()) {
         match cause_of_idleness(alarms, node, why) {
             Some(cause) => alarms.follows(cause, Level::Bad, &[name], format!("cannot serve: {why}.")),

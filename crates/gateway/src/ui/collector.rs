@@ -264,6 +264,7 @@ fn clipped(mut report: Report) -> Report {
     report.requests.truncate(MAX_COUNTS);
     report.latencies.truncate(LATENCY_BOUNDS_MS.len() + 1);
     report.certificates.truncate(MAX_REPORTED_CERTIFICATES);
+    report.standby.truncate(MAX_ROWS);
     if let Some(keys) = &mut report.keys {
         keys.counts.truncate(MAX_COUNTS);
         keys.least.truncate(MAX_REPORTED_KEYS);

@@ -12,7 +12,7 @@ use polyclave_store::Store;
 
 use crate::clients::rules::Client;
 use crate::clock::now;
-use crate::core::{Core, Slow};
+use crate::core::{Core, PairState, Slow};
 use crate::keys::states::state_at;
 use crate::operator::certificates::{self, CertificateEnd, Holder};
 
@@ -49,6 +49,7 @@ pub(crate) fn report(core: &Core, client: &Client) -> Result<Reply, Refusal> {
         certificates: slow.certificates,
         certificates_in_all: slow.certificates_in_all,
         keys: slow.keys.map(|keys| KeysReport { age: slow.at.elapsed().as_secs(), ..keys }),
+        standby: core.pairs.states.lock().iter().map(PairState::report).collect(),
         status,
     })))
 }
