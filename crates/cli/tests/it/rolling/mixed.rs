@@ -4,11 +4,13 @@
 
 use std::fmt::Write;
 
+use polyclave_client::Client;
+use polyclave_config::ClientDir;
 use serde_json::{Value, json};
 
 use super::{Cluster, Load, under_load};
 use crate::common::{Place, Release, Running};
-use crate::kill_all::CODE;
+use crate::kill_all::{insist, is_known, message};
 use crate::reshare::{fingerprint, init};
 
 /// Clusters in which one node may be away.
@@ -88,6 +90,9 @@ impl Cluster<'_> {
 fn reshare(place: &Place, count: usize, (old, next): (&Release, &Release)) {
     let (added, lost) = (count + 1, count);
     init(place, added);
+    // As at all nodes: otherwise they make no material together.
+    place.set_stock(added, super::STOCK, 0);
+    place.use_several_streams(added);
     let change = format!("--lost node-{lost} --add try/node-{added}/card.toml --out new.toml");
     place.run(&format!("cluster reshape try/cluster.toml {change}"));
     let expected = fingerprint(place, "new.toml");
@@ -108,8 +113,9 @@ fn reshare(place: &Place, count: usize, (old, next): (&Release, &Release)) {
     let nodes: Vec<Running> = stay.iter().map(start).collect();
     nodes.iter().for_each(|node| drop(node.wait_for("is ready")));
     // They have just begun to make material.
-    let asked = format!("mac --key known message --verify {CODE}");
-    place.until("the known key is what it was", || place.output(&asked).status.success());
+    let directory = ClientDir::open(&place.path("try/client")).expect("a client's directory");
+    let client = Client::open(&directory).expect("a client");
+    is_known(&insist("the known key", || client.key("known")?.cmac(&message())));
 }
 
 /// By step: what happened, how many answers came until the next step, and how many requests failed.
