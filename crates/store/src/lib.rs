@@ -93,7 +93,7 @@ pub use reshare::{MovedKey, Reshared, Stage};
 pub use sealed::SealedNote;
 pub use secret::Secret;
 pub use setup::StoredSetup;
-pub use standby::StandbyBinding;
+pub use standby::{StandbyBinding, StandbyShares};
 pub use versions::Which;
 
 use budget::Budgets;

@@ -26,6 +26,9 @@ pub struct StandbyBinding {
     pub partner: Option<[u8; 16]>,
 }
 
+/// The id of a key, and this node's shares of it by the name of the secret that they belong to.
+pub type StandbyShares = ([u8; 16], BTreeMap<String, Zeroizing<Vec<u8>>>);
+
 impl Store {
     /// The store of a standby pair in a file, which is made if there is none. One that cannot be read is made
     /// anew.
@@ -78,7 +81,7 @@ impl Store {
     }
 
     /// Stores shares of keys, in place of those that were there.
-    pub fn put_standby(&self, keys: &[([u8; 16], BTreeMap<String, Zeroizing<Vec<u8>>>)]) -> Result<()> {
+    pub fn put_standby(&self, keys: &[StandbyShares]) -> Result<()> {
         self.change(|changes| {
             keys.iter()
                 .try_for_each(|(id, shares)| changes.put_bytes(Table::Shares, id, encode_shares(shares)?))

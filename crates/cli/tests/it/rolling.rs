@@ -77,7 +77,7 @@ fn no_request_fails_while_five_nodes_of_shamir_are_upgraded_and_one_goes_back() 
 fn no_request_fails(options: &str, end: fn(Running)) {
     let (place, this) = (Place::new(), Release::this());
     let by_hand = std::env::var(TURNS_BY_HAND).ok().map(|turns| turns.parse().expect("a number"));
-    let load = under_load(&place, options, (&this, &this), |cluster| {
+    let load = under_load(&place, options, (&this, &this), WhenDry::Fails, |cluster| {
         let count = cluster.nodes.len();
         for number in 0..by_hand.unwrap_or(TURNS) * count {
             cluster.restart_after(end, number % count, &this);
@@ -90,7 +90,7 @@ fn no_request_fails(options: &str, end: fn(Running)) {
 /// releases work all the time.
 fn no_request_fails_in_an_upgrade(options: &str) {
     let (place, old, next) = (Place::new(), Release::this(), Release::ahead(1));
-    let load = under_load(&place, options, (&old, &next), |cluster| {
+    let load = under_load(&place, options, (&old, &next), WhenDry::Fails, |cluster| {
         let (count, newest) = (cluster.nodes.len(), NODES.spoken().newest);
         for node in 0..count {
             cluster.restart(node, &next);
@@ -116,6 +116,8 @@ struct Load {
     /// What failed, and at which step.
     failures: Vec<(usize, String)>,
     longest: Duration,
+    /// How often a client that does so has asked again because the stock was dry.
+    dry: usize,
     steps: Vec<Step>,
     /// The nodes, which still run.
     nodes: Vec<Running>,
@@ -195,11 +197,21 @@ fn start(place: &Place, node: usize, release: &Release) -> Running {
     place.start_as(release, &format!("node run try/node-{} --log warn", node + 1))
 }
 
+/// What a client does when the stock is dry, which the nodes answer with: wait and ask again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WhenDry {
+    /// It takes that for a failure.
+    Fails,
+    /// It waits and asks again, for as long as a request may take.
+    AsksAgain,
+}
+
 /// Runs a cluster with the first of two releases, and clients of both, while something is done to it.
 fn under_load(
     place: &Place,
     options: &str,
     (old, next): (&Release, &Release),
+    when_dry: WhenDry,
     work: impl FnOnce(&mut Cluster<'_>),
 ) -> Load {
     let count = place.cluster_on_several_streams(options);
@@ -218,14 +230,23 @@ fn under_load(
     until_pairs_are_ready(place, count);
 
     let (stop, steps) = (&AtomicBool::new(false), &Mutex::new(Vec::<Step>::new()));
-    let (here, beside) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
+    let (here, beside, dry) = (&AtomicUsize::new(0), &AtomicUsize::new(0), &AtomicUsize::new(0));
     // The longest time that a client waited for an answer, and what failed.
     let works = |answers: &AtomicUsize, request: &dyn Fn() -> std::result::Result<(), String>| {
         let (mut longest, mut failures) = (Duration::ZERO, Vec::new());
         while !stop.load(Relaxed) {
             std::thread::sleep(PAUSE);
             let (at, began) = (steps.lock().len(), Instant::now());
-            let outcome = request();
+            let outcome = loop {
+                let outcome = request();
+                let is_dry =
+                    outcome.as_ref().is_err_and(|e| e.contains("it is being refilled: wait and ask again"));
+                if when_dry == WhenDry::Fails || !is_dry || began.elapsed() > LONGEST {
+                    break outcome;
+                }
+                dry.fetch_add(1, Relaxed);
+                std::thread::sleep(4 * PAUSE);
+            };
             longest = longest.max(began.elapsed());
             match outcome {
                 Ok(()) => _ = answers.fetch_add(1, Relaxed),
@@ -272,7 +293,7 @@ fn under_load(
     let longest = longest.into_iter().max().expect("there are clients");
     let answers = [here, beside].map(|number| number.load(Relaxed));
     let (nodes, steps) = (cluster.nodes, std::mem::take(&mut *steps.lock()));
-    Load { answers, failures: failures.concat(), longest, steps, nodes }
+    Load { answers, failures: failures.concat(), longest, dry: dry.load(Relaxed), steps, nodes }
 }
 
 fn mac_and_seal(client: &Client) -> Result<()> {
