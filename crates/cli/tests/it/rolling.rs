@@ -74,6 +74,11 @@ fn no_request_fails_while_five_nodes_of_shamir_are_upgraded_and_one_goes_back() 
     no_request_fails_in_an_upgrade("--protocol shamir --parties 5 --threshold 1");
 }
 
+#[test]
+fn no_request_fails_while_three_nodes_with_standby_are_upgraded_and_one_goes_back() {
+    no_request_fails_in_an_upgrade("--protocol replicated-active");
+}
+
 fn no_request_fails(options: &str, end: fn(Running)) {
     let (place, this) = (Place::new(), Release::this());
     let by_hand = std::env::var(TURNS_BY_HAND).ok().map(|turns| turns.parse().expect("a number"));

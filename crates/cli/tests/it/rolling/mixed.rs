@@ -17,8 +17,12 @@ use crate::kill_all::{insist, is_known, message};
 use crate::reshare::{fingerprint, init};
 
 /// Clusters in which one node may be away.
-const CLUSTERS: [&str; 3] =
-    ["--protocol shamir-active", "--protocol replicated-four", "--protocol shamir --parties 5 --threshold 1"];
+const CLUSTERS: [&str; 4] = [
+    "--protocol shamir-active",
+    "--protocol replicated-four",
+    "--protocol replicated-active",
+    "--protocol shamir --parties 5 --threshold 1",
+];
 
 #[test]
 #[ignore = "scripts/mixed-versions runs it: it takes minutes, and shows most with a program of another release"]
