@@ -29,6 +29,7 @@ use crate::control::{give_orders, take_orders};
 use crate::core::{Core, PairBoard, PairState};
 use crate::error::system;
 use crate::keys::held::Keys;
+use crate::keys::standby::destroy_others;
 use crate::material::preparation;
 use crate::material::quarantine::REMEDY;
 use crate::material::state::{Material, Means};
@@ -213,7 +214,7 @@ fn start(
         )));
     }
     let dates = Dates::of(&cluster, me, &identity.certificate())?;
-    standby::destroy_others(&dir, Some(&cluster))?;
+    destroy_others(&dir, Some(&cluster))?;
     let socket = Socket::bind(dir.path())?;
     let audit = settings.audit.enabled.then(|| open_log(&dir, &store)).transpose()?;
     let incarnation = store.begin_incarnation().map_err(system)?;

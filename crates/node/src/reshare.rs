@@ -74,9 +74,10 @@ use crate::clients::approvals::Approvals;
 use crate::clients::rules::Rules;
 use crate::clock::now;
 use crate::error::system;
+use crate::keys::standby::destroy_others;
 use crate::operator::reload;
 use crate::peers::exchange::tell_all;
-use crate::{FaultInjection, Result, standby};
+use crate::{FaultInjection, Result};
 use next_step::{NextStep, ReshareState, next_step};
 use plan::Plan;
 
@@ -430,7 +431,7 @@ impl Node<'_> {
     fn commit(&self, id: [u8; 32]) -> Result<()> {
         self.store.commit_reshare(id, now()).map_err(system)?;
         // The pairs of the new cluster get the keys anew.
-        standby::destroy_others(self.dir, None)?;
+        destroy_others(self.dir, None)?;
         self.follow()?;
         // What was replaced is of no use to this node. It is tried again at the next start, if this fails.
         if let Err(e) = self.store.erase_replaced() {

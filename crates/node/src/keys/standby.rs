@@ -4,8 +4,12 @@
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
+use polyclave_config::{Cluster, NodeDir};
 use polyclave_protocol::PartySet;
 use polyclave_store::{Store, StoreError};
+
+use crate::Result;
+use crate::error::system;
 
 /// The stores of the standby pairs that this node is in, each with the numbers of its two nodes.
 #[derive(Default)]
@@ -36,4 +40,18 @@ impl Changing<'_> {
             false => Ok(()),
         })
     }
+}
+
+/// Destroys what is left of standby pairs that the node of this directory is not in (any more).
+pub(crate) fn destroy_others(dir: &NodeDir, cluster: Option<&Cluster>) -> Result<()> {
+    let name = &dir.settings().name;
+    let partners = cluster.iter().flat_map(|cluster| cluster.pairs()).flat_map(|pair| {
+        let names: Vec<String> = pair.cards().iter().map(|card| card.name.clone()).collect();
+        if names.contains(name) { names } else { Vec::new() }
+    });
+    let kept: Vec<_> = partners.map(|partner| dir.standby_path(&partner)).collect();
+    for path in dir.standby_stores().map_err(system)?.into_iter().filter(|path| !kept.contains(path)) {
+        Store::remove_standby_file(&path).map_err(system)?;
+    }
+    Ok(())
 }

@@ -50,13 +50,10 @@ mod transfer;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use polyclave_config::{Cluster, NodeDir};
+use polyclave_config::Cluster;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_store::Store;
 
-use crate::Result;
 use crate::core::Core;
-use crate::error::system;
 use pair::Pair;
 
 pub(crate) use keeper::keep;
@@ -74,20 +71,6 @@ impl Pairs {
     fn of(&self, set: PartySet) -> Option<Arc<Pair>> {
         self.0.read().iter().find(|pair| pair.set == set).cloned()
     }
-}
-
-/// Destroys what is left of standby pairs that the node of this directory is not in (any more).
-pub(crate) fn destroy_others(dir: &NodeDir, cluster: Option<&Cluster>) -> Result<()> {
-    let name = &dir.settings().name;
-    let partners = cluster.iter().flat_map(|cluster| cluster.pairs()).flat_map(|pair| {
-        let names: Vec<String> = pair.cards().iter().map(|card| card.name.clone()).collect();
-        if names.contains(name) { names } else { Vec::new() }
-    });
-    let kept: Vec<_> = partners.map(|partner| dir.standby_path(&partner)).collect();
-    for path in dir.standby_stores().map_err(system)?.into_iter().filter(|path| !kept.contains(path)) {
-        Store::remove_standby_file(&path).map_err(system)?;
-    }
-    Ok(())
 }
 
 /// The standby pairs of a cluster that a node is in, each with its number among all pairs.

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
+use polyclave_config::{ClientDir, Cluster, NodeDir, NodeSettings, StockSettings};
 use polyclave_protocol::catalog;
 use polyclave_store::{HeldKey, Secret, Store};
 
 use crate::Running;
+use crate::error::system;
 use crate::local::{Local, create};
 use crate::operator::admin::{Answer, Instruction, Status, order};
 
@@ -26,6 +27,9 @@ impl Trial {
         let dir = tempfile::tempdir().expect("a directory");
         let threshold = catalog::find(protocol).expect("listed").threshold.most(3);
         let local = create(&dir.path().join("cluster"), protocol, 3, threshold).expect("made");
+        // A standby pair that is given a key would find a changed share before the refresh.
+        let without_pairs = |cluster: &mut Cluster| cluster.set_standby(false).map_err(system);
+        local.change_cluster(without_pairs).expect("changed");
         let mut trial = Trial { local, nodes: Vec::new(), _dir: dir };
         for path in &trial.local.nodes {
             let mut node = NodeDir::open(path).expect("its directory");
