@@ -31,6 +31,9 @@ use crate::threads::POLL_INTERVAL;
 /// people, and programs with time limits of their own, sooner.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
+/// How long it waits for an epoch where its client can ask two nodes, or all three, in place of these.
+const SOON: Duration = Duration::from_secs(1);
+
 /// A request and its client.
 pub(super) struct Asking<'a> {
     pub(super) core: &'a Arc<Core>,
@@ -111,12 +114,15 @@ impl Asking<'_> {
         until: Instant,
         net: &mut TlsNet,
     ) -> Result<HeldOff<'_>, Refusal> {
+        let service = &self.core.service;
+        let others_may_serve = service.members.cluster.has_standby() || service.of_all.is_some();
+        let soon = if others_may_serve && only_uses { Instant::now() + SOON } else { until };
         let mut waits = None;
         loop {
             let held_off = self.core.material.hold_off_refresh(only_uses)?;
             let is_over = Instant::now() >= until;
             // In the end the request is told what is lacking.
-            let is_ready = is_over || !self.core.material.awaits_epoch();
+            let is_ready = is_over || Instant::now() >= soon || !self.core.material.awaits_epoch();
             if let Some(held_off) = held_off.filter(|_| is_ready) {
                 return Ok(held_off);
             }
