@@ -321,8 +321,10 @@ fn start(
         receive_clients(core, &reception, &|pair| of_clients.core_of(pair));
     })?);
     if core.members.cluster.has_standby() {
-        let dir = dir.clone();
-        threads.push(core.spawn("standby", move |core| standby::keep(core, &dir, &pairs, &orders_of_pairs))?);
+        let (dir, given) = (dir.clone(), pairs.clone());
+        threads.push(core.spawn("standby", move |core| standby::keep(core, &dir, &pairs))?);
+        // Not joined: this thread may wait for a peer as long as the peer may compute.
+        drop(core.spawn("keys for pairs", move |core| standby::give(core, &given, &orders_of_pairs))?);
     }
     let path = dir.path().to_path_buf();
     threads.push(core.spawn("operator", move |core| socket.serve(core, &path))?);

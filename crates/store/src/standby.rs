@@ -75,11 +75,6 @@ impl Store {
         })
     }
 
-    /// Whether shares of a key are here.
-    pub fn holds_standby(&self, id: [u8; 16]) -> Result<bool> {
-        self.engine.read(|records| Ok(records.sealed(Table::Shares, &id)?.is_some()))
-    }
-
     /// Stores shares of keys, in place of those that were there.
     pub fn put_standby(&self, keys: &[StandbyShares]) -> Result<()> {
         self.change(|changes| {

@@ -69,10 +69,10 @@ impl Client {
                     if let Some(node) = e.blamed().filter(|_| workers.group.has_standby) {
                         workers.suspect(node);
                     }
-                    // What all nodes say comes first if the pairs cannot help either.
-                    failed = Some(match failed {
-                        None => e,
-                        Some(first) => Error::and_two_nodes(first, &workers.names(), &e),
+                    // What all nodes say comes first if two of them cannot help either.
+                    failed = Some(match (failed, workers.group.cluster.pair()) {
+                        (Some(of_all), Some(_)) => Error::and_two_nodes(of_all, &workers.names(), &e),
+                        _ => e,
                     });
                 }
                 done => return done.map_err(|e| self.caller.unless_halted(e)),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use polyclave_api::{self as api, Mode, Operation, Refusal, Reply, Request, Step, Use, operations};
+use polyclave_config::Cluster;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
@@ -48,7 +49,15 @@ impl Raw {
 
     /// Calls all nodes as some client.
     pub fn call_as(cluster: &TestCluster, identity: &Identity) -> Raw {
-        let file = cluster.file();
+        Raw::call_nodes(&cluster.file(), identity)
+    }
+
+    /// Calls the two nodes of a standby pair as the client that may do everything.
+    pub fn call_pair(cluster: &TestCluster, number: usize) -> Raw {
+        Raw::call_nodes(&cluster.file().pairs()[number], &cluster.identity())
+    }
+
+    fn call_nodes(file: &Cluster, identity: &Identity) -> Raw {
         let address = |card: &polyclave_config::Card| Node {
             address: card.client_address.clone(),
             certificates: card.certificates.clone(),
@@ -56,7 +65,8 @@ impl Raw {
         let nodes: Vec<Node> = file.cards().iter().map(address).collect();
         let limits = Limits { idle: LONG, ..Limits::for_clients() };
         let all = PartySet::all(nodes.len());
-        let lines = call(identity, limits, &nodes, (file.id(), None), all, &Halt::default()).into_iter();
+        let lines =
+            call(identity, limits, &nodes, (file.id(), file.pair()), all, &Halt::default()).into_iter();
         let net = |party, line| TlsNet::of_lines(nodes.len(), limits, vec![(party, line)]);
         Raw { lines: lines.map(|(party, line)| Some(net(party, line.ok()?))).collect() }
     }

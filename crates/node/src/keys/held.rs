@@ -12,7 +12,7 @@ use crate::clients::rules::{Client, Rules};
 use crate::computation::key::{Shares, unreadable};
 use crate::error::of_store;
 use crate::keys::names::{Names, Taken};
-use crate::keys::standby::StandbyStores;
+use crate::keys::standby::{PairShares, StandbyStores};
 
 /// The most bytes of a page of a list, and of a key's properties without its attributes. Every page has a key
 /// at least.
@@ -29,7 +29,7 @@ pub(crate) struct Keys {
     /// The most keys that the operator allows.
     most: usize,
     /// In a standby pair, where this node's shares for it are.
-    shares: Option<Arc<Store>>,
+    shares: Option<Arc<PairShares>>,
     /// The stores of this node's standby pairs.
     standby: Arc<StandbyStores>,
 }
@@ -86,7 +86,7 @@ impl Keys {
     }
 
     /// The same keys with this node's shares of them for a standby pair.
-    pub(crate) fn in_standby(&self, shares: Arc<Store>) -> Keys {
+    pub(crate) fn in_standby(&self, shares: Arc<PairShares>) -> Keys {
         let Keys { store, names, quorum, nodes, most, standby, .. } = self;
         let (store, names, standby) = (store.clone(), names.clone(), standby.clone());
         Keys { store, names, quorum: *quorum, nodes: *nodes, most: *most, shares: Some(shares), standby }
@@ -101,14 +101,13 @@ impl Keys {
     fn with_shares(&self, key: Arc<StoredKey>) -> Result<Arc<StoredKey>, Refusal> {
         let Some(standby) = &self.shares else { return Ok(key) };
         let name = &key.info.properties.name;
-        let is_there = standby.holds_standby(key.info.id).map_err(of_store)?;
-        if key.state != KeyState::Announced || !is_there {
+        if key.state != KeyState::Announced || !standby.holds(&key.info.id) {
             let message = format!(
                 "the standby pair has no shares of the key '{name}' yet: it gets them while all nodes are there"
             );
             return Err(Refusal::new(Reason::Unavailable, message));
         }
-        let shares = standby.shares_of(key.info.id).map_err(|e| damaged(name, e))?;
+        let shares = standby.store.shares_of(key.info.id).map_err(|e| damaged(name, e))?;
         let StoredKey { info, state, maker, .. } = &*key;
         Ok(Arc::new(StoredKey { info: info.clone(), state: *state, shares, maker: maker.clone() }))
     }

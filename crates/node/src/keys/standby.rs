@@ -1,23 +1,68 @@
 //! The stores of this node's shares for standby pairs, as far as keys are concerned: no share of a deleted
 //! key stays in one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use polyclave_config::{Cluster, NodeDir};
 use polyclave_protocol::PartySet;
-use polyclave_store::{Store, StoreError};
+use polyclave_store::{StandbyShares, Store, StoreError};
 
 use crate::Result;
 use crate::error::system;
 
-/// The stores of the standby pairs that this node is in, each with the numbers of its two nodes.
+/// This node's shares for one pair. Which keys they are of is in memory: the shares of many keys are too
+/// large to be read again and again.
+pub(crate) struct PairShares {
+    pub(crate) store: Arc<Store>,
+    ids: RwLock<BTreeSet<[u8; 16]>>,
+}
+
+impl PairShares {
+    /// The shares in a store.
+    pub(crate) fn of(store: Arc<Store>) -> Result<PairShares, StoreError> {
+        let ids = RwLock::new(store.standby_ids()?);
+        Ok(PairShares { store, ids })
+    }
+
+    /// Of how many keys there are shares.
+    pub(crate) fn count(&self) -> usize {
+        self.ids.read().len()
+    }
+
+    /// Whether there are shares of a key.
+    pub(crate) fn holds(&self, id: &[u8; 16]) -> bool {
+        self.ids.read().contains(id)
+    }
+
+    /// The keys of which there are shares.
+    pub(crate) fn ids(&self) -> BTreeSet<[u8; 16]> {
+        self.ids.read().clone()
+    }
+
+    /// Stores shares. Only with the right to change them.
+    pub(crate) fn put(&self, _: &Changing<'_>, keys: &[StandbyShares]) -> Result<(), StoreError> {
+        self.store.put_standby(keys)?;
+        self.ids.write().extend(keys.iter().map(|(id, _)| *id));
+        Ok(())
+    }
+
+    /// Removes shares. Only with the right to change them.
+    pub(crate) fn remove(&self, _: &Changing<'_>, ids: &[[u8; 16]]) -> Result<(), StoreError> {
+        self.store.remove_standby(ids)?;
+        self.ids.write().retain(|id| !ids.contains(id));
+        Ok(())
+    }
+}
+
+/// This node's shares for the pairs that it is in, each with the numbers of the two nodes.
 #[derive(Default)]
-pub(crate) struct StandbyStores(Mutex<Vec<(PartySet, Arc<Store>)>>);
+pub(crate) struct StandbyStores(Mutex<Vec<(PartySet, Arc<PairShares>)>>);
 
 /// The right to change which shares these stores have. Shares are stored and removed, and keys deleted, by
 /// one thread at a time. So no thread stores shares of a key that another one has deleted meanwhile.
-pub(crate) struct Changing<'s>(MutexGuard<'s, Vec<(PartySet, Arc<Store>)>>);
+pub(crate) struct Changing<'s>(MutexGuard<'s, Vec<(PartySet, Arc<PairShares>)>>);
 
 impl StandbyStores {
     /// Waits for the right to change them.
@@ -27,18 +72,16 @@ impl StandbyStores {
 }
 
 impl Changing<'_> {
-    /// Takes a pair's store into use, or none for the pair.
-    pub(crate) fn set(&mut self, pair: PartySet, store: Option<Arc<Store>>) {
+    /// Takes the shares of a pair into use, or none for the pair.
+    pub(crate) fn set(&mut self, pair: PartySet, shares: Option<Arc<PairShares>>) {
         self.0.retain(|(of, _)| *of != pair);
-        self.0.extend(store.map(|store| (pair, store)));
+        self.0.extend(shares.map(|shares| (pair, shares)));
     }
 
     /// Removes all shares of a key.
     pub(crate) fn remove(&self, id: [u8; 16]) -> Result<(), StoreError> {
-        self.0.iter().try_for_each(|(_, store)| match store.holds_standby(id)? {
-            true => store.remove_standby(&[id]),
-            false => Ok(()),
-        })
+        let holding = self.0.iter().filter(|(_, shares)| shares.holds(&id));
+        holding.map(|(_, shares)| shares).try_for_each(|shares| shares.remove(self, &[id]))
     }
 }
 

@@ -1,24 +1,29 @@
-//! The thread that keeps a node's standby pairs: it begins each pair once the nodes have common secrets, ends
-//! it when these are replaced, removes shares of keys that are gone, and gives the pairs the keys that they
-//! lack, as the first node orders it.
+//! The two threads that keep a node's standby pairs.
+//!
+//! One begins each pair once the nodes have common secrets, ends it when these are replaced, and removes
+//! shares of keys that are gone ([`keep`]). The other gives the pairs the keys that they lack, as the first
+//! node orders it ([`give`]). It waits for peers as long as these may compute. It does nothing else, so a peer
+//! that stalls holds up nothing else.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use polyclave_config::{Cluster, NodeDir};
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet};
-use polyclave_store::{KeyState, Secret, StandbyBinding, Store};
+use polyclave_store::{Secret, StandbyBinding, Store};
 
 use super::pair::Pair;
-use super::transfer::{self, Given};
+use super::transfer::{self, Given, held};
 use super::{Pairs, pairs_of};
 use crate::Result;
 use crate::core::{Core, PairOrder};
 use crate::error::system;
+use crate::keys::standby::PairShares;
 use crate::peers::orders::Order;
 use crate::threads::POLL_INTERVAL;
 
@@ -29,37 +34,36 @@ const SHORT_PAUSE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Keeps the pairs of this node until it stops.
-pub(crate) fn keep(core: &Arc<Core>, dir: &NodeDir, pairs: &Pairs, orders: &Receiver<PairOrder>) {
-    let keeper = Keeper { core, dir, pairs, of_node: pairs_of(&core.members.cluster, core.members.me) };
-    if keeper.of_node.is_empty() {
-        return;
-    }
-    let (mut looked, mut not_before) = (None::<Instant>, Instant::now());
+pub(crate) fn keep(core: &Arc<Core>, dir: &NodeDir, pairs: &Pairs) {
+    let of_node = pairs_of(&core.members.cluster, core.members.me);
+    let mut keeper = Keeper { core, dir, pairs, of_node, held: (None, BTreeSet::new()) };
+    let mut looked = None::<Instant>;
     while !core.threads.is_stopping() {
-        if looked.is_none_or(|at| at.elapsed() >= LOOK) {
-            looked = Some(Instant::now());
-            for (number, cluster) in &keeper.of_node {
-                if let Err(e) = keeper.keep_up(*number, cluster) {
-                    let error = core.members.message(&e);
-                    tracing::error!(error, "a standby pair cannot be kept up; this is tried again");
-                }
-            }
-            keeper.tell_states();
+        thread::sleep(POLL_INTERVAL);
+        if looked.is_some_and(|at| at.elapsed() < LOOK) {
+            continue;
         }
+        looked = Some(Instant::now());
+        if let Err(e) = keeper.look() {
+            let error = core.members.message(&e);
+            tracing::error!(error, "standby pairs cannot be kept up; this is tried again");
+        }
+    }
+    pairs.0.write().drain(..).for_each(|pair| pair.stop());
+}
+
+/// Takes part in giving pairs keys until this node stops. The first node orders it.
+pub(crate) fn give(core: &Arc<Core>, pairs: &Pairs, orders: &Receiver<PairOrder>) {
+    let mut not_before = Instant::now();
+    while !core.threads.is_stopping() {
         match orders.recv_timeout(POLL_INTERVAL) {
-            Ok((name, pair)) => {
-                keeper.carry_out(name, pair);
-                looked = None;
-            }
+            Ok((name, pair)) => drop(carry_out(core, pairs, name, pair)),
             Err(_) if Instant::now() >= not_before => {
-                let led = keeper.lead_if_due();
-                not_before = Instant::now() + led.unwrap_or_default();
-                looked = looked.filter(|_| led.is_none());
+                not_before = Instant::now() + lead_if_due(core, pairs).unwrap_or_default();
             }
             Err(_) => {}
         }
     }
-    pairs.0.write().drain(..).for_each(|pair| pair.stop());
 }
 
 struct Keeper<'k> {
@@ -68,17 +72,27 @@ struct Keeper<'k> {
     pairs: &'k Pairs,
     /// The pairs that this node is in, by their numbers.
     of_node: Vec<(u8, Cluster)>,
+    /// The keys that pairs get, and the number of the change of the store up to which that was found out.
+    held: (Option<u64>, BTreeSet<[u8; 16]>),
 }
 
 impl Keeper<'_> {
-    /// Begins a pair that should be there, ends one of before a refresh, and notes what it lacks.
-    fn keep_up(&self, number: u8, cluster: &Cluster) -> Result<()> {
+    /// Looks after all pairs, and tells operators how they stand.
+    fn look(&mut self) -> Result<()> {
+        for (number, cluster) in self.of_node.clone() {
+            self.keep_up(number, &cluster)?;
+        }
+        self.tell_states();
+        Ok(())
+    }
+
+    /// Begins a pair that should be there, ends one that is over, and notes what it lacks.
+    fn keep_up(&mut self, number: u8, cluster: &Cluster) -> Result<()> {
         let (core, Some(set)) = (self.core, cluster.pair()) else { return Ok(()) };
         let Ok(secrets) = core.material.setup().map(|setup| setup.id) else { return Ok(()) };
         if let Some(old) = self.pairs.of(set) {
             let all_are_there = core.network.is_complete() && core.material.context().is_ok();
-            let is_worn_out = old.core().is_some_and(|core| core.material.is_worn_out());
-            if old.secrets != secrets || is_worn_out || old.is_stuck(all_are_there) {
+            if old.secrets != secrets || old.is_over() || old.is_stuck(all_are_there) {
                 self.end(&old)?;
             }
         }
@@ -87,16 +101,16 @@ impl Keeper<'_> {
             None => self.begin(cluster, set, secrets)?,
         };
         let runs = pair.run(core, &self.dir.settings().stock)?;
-        let held = self.to_be_given()?;
-        let there = pair.store.standby_ids().map_err(system)?;
-        let gone: Vec<[u8; 16]> = there.difference(&held).copied().collect();
-        if !gone.is_empty() {
-            let _changing = core.service.keys.standby().change();
-            // A key that was announced meanwhile is given again.
-            pair.store.remove_standby(&gone).map_err(system)?;
-        }
+        // In this order: a key that is given meanwhile is held.
+        let there = pair.shares.ids();
+        let held = self.wanted()?;
+        let gone: Vec<[u8; 16]> = there.difference(held).copied().collect();
         // Before it runs, the nodes have to meet.
         let lacks = !runs || held.difference(&there).next().is_some();
+        if !gone.is_empty() {
+            let changing = core.service.keys.standby().change();
+            pair.shares.remove(&changing, &gone).map_err(system)?;
+        }
         let bit = 1 << number;
         match lacks {
             true => core.material.lacks_standby.fetch_or(bit, Relaxed),
@@ -105,15 +119,14 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// The ids of the keys that pairs get.
-    fn to_be_given(&self) -> Result<BTreeSet<[u8; 16]>> {
-        let held = self.core.store.held_keys().map_err(system)?.into_iter();
-        let given = held.filter(|key| {
-            let is_key =
-                key.info.as_ref().is_some_and(|info| info.component.is_none() && !info.is_of_session());
-            is_key && key.state == KeyState::Announced && !key.deletion_begun
-        });
-        Ok(given.map(|key| key.id).collect())
+    /// The ids of the keys that pairs get. They are read anew when the store has changed.
+    fn wanted(&mut self) -> Result<&BTreeSet<[u8; 16]>> {
+        let change = self.core.store.mark().map_err(system)?.number;
+        if self.held.0 != Some(change) {
+            let ids = held(self.core)?.into_iter().map(|info| info.id).collect();
+            self.held = (Some(change), ids);
+        }
+        Ok(&self.held.1)
     }
 
     fn begin(&self, cluster: &Cluster, set: PartySet, secrets: [u8; 32]) -> Result<Arc<Pair>> {
@@ -132,9 +145,9 @@ impl Keeper<'_> {
             random_bytes(&mut own)?;
             store.bind_standby(&StandbyBinding { secrets, own, partner: None }).map_err(system)?;
         }
-        let store = Arc::new(store);
-        let pair = Pair::new(cluster.clone(), store.clone(), secrets)?;
-        self.core.service.keys.standby().change().set(set, Some(store));
+        let shares = Arc::new(PairShares::of(Arc::new(store)).map_err(system)?);
+        let pair = Pair::new(cluster.clone(), shares.clone(), secrets)?;
+        self.core.service.keys.standby().change().set(set, Some(shares));
         self.pairs.0.write().push(pair.clone());
         Ok(pair)
     }
@@ -162,72 +175,15 @@ impl Keeper<'_> {
         self.core.members.names_of(others).concat()
     }
 
-    /// At the first node: orders that a pair gets keys, if one of its nodes says that it lacks some. Returns
-    /// the pause until the next order, if there was one.
-    fn lead_if_due(&self) -> Option<Duration> {
-        let (core, material) = (self.core, &self.core.material);
-        let is_able = core.members.me == Party(0)
-            && core.network.is_complete()
-            && material.context().is_ok()
-            && !material.is_refreshing();
-        if !is_able {
-            return None;
-        }
-        let lacks = |pair: u8| {
-            let bit = 1 << pair;
-            let has_bit = |lacking: u8| lacking & bit != 0;
-            has_bit(material.lacks_standby.load(Relaxed))
-                || core.network.peers.any(|state| has_bit(state.lacks_standby))
-        };
-        let pair = (0..core.members.cluster.pairs().len() as u8).find(|pair| lacks(*pair))?;
-        let mut name = [0; 16];
-        let ordered = random_bytes(&mut name).and_then(|()| {
-            core.network.order_all(Order::Standby { name, pair })?;
-            Ok(())
-        });
-        Some(if ordered.is_ok() { self.carry_out(name, pair) } else { PAUSE })
-    }
-
-    /// Takes part in giving a pair keys. Returns the pause until the next order.
-    fn carry_out(&self, name: [u8; 16], number: u8) -> Duration {
-        let core = self.core;
-        let given = match transfer::join(core, self.pairs, number, name) {
-            Ok(given) => given,
-            Err(e) => {
-                tracing::warn!(error = core.members.message(&e), "a standby pair was not given keys");
-                return PAUSE;
-            }
-        };
-        match given {
-            Given::Keys(keys) => {
-                tracing::debug!(keys, pair = number, "a standby pair was given keys");
-                Duration::ZERO
-            }
-            Given::NotReady => SHORT_PAUSE,
-            Given::Anew(pair) => {
-                tracing::warn!(
-                    partner = self.partner(pair.set),
-                    "has another store of this standby pair than before; the pair begins anew"
-                );
-                if let Err(e) = self.end(&pair) {
-                    tracing::error!(error = core.members.message(&e), "a standby pair was not ended");
-                }
-                SHORT_PAUSE
-            }
-        }
-    }
-
     /// Tells operators how the pairs stand.
     fn tell_states(&self) {
         let core = self.core;
         let connected = core.network.peers.connected();
-        let held = self.to_be_given().unwrap_or_default();
         let pairs = self.pairs.0.read().clone();
         let states = pairs.iter().map(|pair| {
-            let there = pair.store.standby_ids().unwrap_or_default();
+            let lacking = self.held.1.difference(&pair.shares.ids()).count();
             let third = core.members.all().without(pair.set);
-            let state =
-                pair.state(core, held.difference(&there).count(), !third.without(connected).is_empty());
+            let state = pair.state(core, lacking, !third.without(connected).is_empty());
             let labels = [("partner", state.partner.clone())];
             metrics::gauge!("polyclave_standby_ready", &labels).set(f64::from(u8::from(state.ready)));
             metrics::gauge!("polyclave_standby_serves", &labels).set(f64::from(u8::from(state.serves)));
@@ -236,5 +192,58 @@ impl Keeper<'_> {
             state
         });
         *core.pairs.states.lock() = states.collect();
+    }
+}
+
+/// At the first node: orders that a pair gets keys, if one of its nodes says that it lacks some. Returns
+/// the pause until the next order, if there was one.
+fn lead_if_due(core: &Core, pairs: &Pairs) -> Option<Duration> {
+    let material = &core.material;
+    let is_able = core.members.me == Party(0)
+        && core.network.is_complete()
+        && material.context().is_ok()
+        && !material.is_refreshing();
+    if !is_able {
+        return None;
+    }
+    let lacks = |pair: u8| {
+        let bit = 1 << pair;
+        let has_bit = |lacking: u8| lacking & bit != 0;
+        has_bit(material.lacks_standby.load(Relaxed))
+            || core.network.peers.any(|state| has_bit(state.lacks_standby))
+    };
+    let pair = (0..core.members.cluster.pairs().len() as u8).find(|pair| lacks(*pair))?;
+    let mut name = [0; 16];
+    let ordered = random_bytes(&mut name).and_then(|()| {
+        core.network.order_all(Order::Standby { name, pair })?;
+        Ok(())
+    });
+    Some(if ordered.is_ok() { carry_out(core, pairs, name, pair) } else { PAUSE })
+}
+
+/// Takes part in giving a pair keys. Returns the pause until the next order.
+fn carry_out(core: &Core, pairs: &Pairs, name: [u8; 16], number: u8) -> Duration {
+    let given = match transfer::join(core, pairs, number, name) {
+        Ok(given) => given,
+        Err(e) => {
+            tracing::warn!(error = core.members.message(&e), "a standby pair was not given keys");
+            return PAUSE;
+        }
+    };
+    match given {
+        Given::Keys(keys) => {
+            tracing::debug!(keys, pair = number, "a standby pair was given keys");
+            Duration::ZERO
+        }
+        Given::NotReady => SHORT_PAUSE,
+        Given::Anew(pair) => {
+            let partner = pair.partner(core);
+            tracing::warn!(
+                partner,
+                "has another store of this standby pair than before; the pair begins anew"
+            );
+            pair.give_up();
+            SHORT_PAUSE
+        }
     }
 }

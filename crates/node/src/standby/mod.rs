@@ -56,7 +56,7 @@ use polyclave_protocol::{Party, PartySet};
 use crate::core::Core;
 use pair::Pair;
 
-pub(crate) use keeper::keep;
+pub(crate) use keeper::{give, keep};
 
 /// The standby pairs that this node is in.
 #[derive(Default)]

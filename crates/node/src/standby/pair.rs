@@ -2,6 +2,7 @@
 //! common secrets, epochs, stock and channels, and the node's clients, rules, audit log and budgets.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
@@ -12,13 +13,13 @@ use polyclave_config::{Cluster, StockSettings};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
 use polyclave_protocol::{Error, PartySet};
-use polyclave_store::Store;
 
 use crate::Result;
 use crate::audit::faults::Seen;
 use crate::control::{give_orders, take_orders};
 use crate::core::{Core, PairBoard, PairState};
 use crate::error::system;
+use crate::keys::standby::PairShares;
 use crate::material::preparation;
 use crate::material::setup::Leader;
 use crate::material::state::{Material, Means};
@@ -44,11 +45,13 @@ pub(super) struct Pair {
     /// Its two nodes, by their numbers among all.
     pub(super) set: PartySet,
     /// This node's shares for it.
-    pub(super) store: Arc<Store>,
+    pub(super) shares: Arc<PairShares>,
     /// Under which common secrets of all nodes it was begun.
     pub(super) secrets: [u8; 32],
     /// Circuits that were compiled for keys that it was given before.
     pub(super) completions: Mutex<Completions>,
+    /// Its partner has another store than before, so it has to begin anew.
+    is_given_up: AtomicBool,
     /// Since when it is not ready although all nodes are connected.
     hindered: Mutex<Option<Instant>>,
     running: RwLock<Option<Running>>,
@@ -67,10 +70,10 @@ pub(super) fn protocol(pair: &Cluster) -> Result<AnyServiceConfig> {
 
 impl Pair {
     /// A pair over a store that is bound to these common secrets of all nodes.
-    pub(super) fn new(cluster: Cluster, store: Arc<Store>, secrets: [u8; 32]) -> Result<Arc<Pair>> {
+    pub(super) fn new(cluster: Cluster, shares: Arc<PairShares>, secrets: [u8; 32]) -> Result<Arc<Pair>> {
         let set = cluster.pair().ok_or_else(|| Error::misuse("this cluster is no standby pair"))?;
-        let (completions, hindered, running) = Default::default();
-        Ok(Arc::new(Pair { cluster, set, store, secrets, completions, hindered, running }))
+        let (completions, is_given_up, hindered, running) = Default::default();
+        Ok(Arc::new(Pair { cluster, set, shares, secrets, completions, is_given_up, hindered, running }))
     }
 
     /// Its parts, if it runs.
@@ -85,7 +88,7 @@ impl Pair {
         if self.running.read().is_some() {
             return Ok(true);
         }
-        let binding = self.store.standby_binding().map_err(system)?;
+        let binding = self.shares.store.standby_binding().map_err(system)?;
         let Some((own, partner)) = binding.and_then(|binding| Some((binding.own, binding.partner?))) else {
             return Ok(false);
         };
@@ -105,7 +108,7 @@ impl Pair {
 
     /// The parts of this node, over these two stores.
     fn core_over(&self, all: &Arc<Core>, stores: [[u8; 16]; 2], stock: &StockSettings) -> Result<Arc<Core>> {
-        let (cluster, store, set) = (self.cluster.clone(), self.store.clone(), self.set);
+        let (cluster, store, set) = (self.cluster.clone(), self.shares.store.clone(), self.set);
         let me = cluster
             .party_named(all.members.name_of(all.members.me))
             .ok_or_else(|| Error::misuse("this node is not of the standby pair"))?;
@@ -143,7 +146,7 @@ impl Pair {
             material: material.clone(),
             rules: all.rules.clone(),
             clients: of_all.clients.clone(),
-            keys: of_all.keys.in_standby(store.clone()),
+            keys: of_all.keys.in_standby(self.shares.clone()),
             library: Default::default(),
             channels: Channels::new(of_all.channels.most()),
             pending: Default::default(),
@@ -202,6 +205,16 @@ impl Pair {
         core.material.context().err().map(|refusal| core.members.message(refusal.message))
     }
 
+    /// Notes that it has to begin anew.
+    pub(super) fn give_up(&self) {
+        self.is_given_up.store(true, Relaxed);
+    }
+
+    /// Whether it has to begin anew, because of what its partner has or of its own MAC key.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_given_up.load(Relaxed) || self.core().is_some_and(|core| core.material.is_worn_out())
+    }
+
     /// Whether it was not ready for long, although all nodes were connected: one of the two has a store that
     /// the other does not accept.
     pub(super) fn is_stuck(&self, all_are_connected: bool) -> bool {
@@ -223,7 +236,7 @@ impl Pair {
             ready: why_not_ready.is_none(),
             serves: third_is_away && why_not_ready.is_none(),
             why_not_ready,
-            keys: self.store.standby_ids().map_or(0, |ids| ids.len() as u64),
+            keys: self.shares.count() as u64,
             lacking: lacking as u64,
             blocks: self.core().map_or(0, |core| core.service.computed.load(Relaxed)),
         }

@@ -96,7 +96,7 @@ enum Stores {
 /// All three nodes tell what the two nodes of the pair have.
 fn compare_stores(set: PartySet, mine: Option<&Pair>, net: &mut TlsNet) -> Result<Stores> {
     const READY: u8 = 1;
-    let binding = mine.map(|pair| pair.store.standby_binding()).transpose().map_err(system)?.flatten();
+    let binding = mine.map(|pair| pair.shares.store.standby_binding()).transpose().map_err(system)?.flatten();
     let mut told = [0; 33];
     if let (Some(pair), Some(StandbyBinding { own, partner, .. })) = (mine, binding) {
         told[0] = u8::from(pair.why_not_ready().is_none());
@@ -124,7 +124,7 @@ fn compare_stores(set: PartySet, mine: Option<&Pair>, net: &mut TlsNet) -> Resul
         }
         if binding.partner.is_none() {
             let binding = StandbyBinding { partner: Some(partner), ..binding };
-            pair.store.bind_standby(&binding).map_err(system)?;
+            pair.shares.store.bind_standby(&binding).map_err(system)?;
         }
     }
     let mut ready = heard.iter().map(|(party, told)| (*party, told[0])).chain([(me, told[0])]);
@@ -140,8 +140,7 @@ fn choose(core: &Core, mine: Option<&Pair>, net: &mut TlsNet) -> Result<Vec<Comm
     let held = held(core)?;
     let mut told = [0; BYTES];
     if let Some(pair) = mine {
-        let there = pair.store.standby_ids().map_err(system)?;
-        let lacking = held.iter().filter(|info| !there.contains(&info.id)).take(KEYS_AT_ONCE);
+        let lacking = held.iter().filter(|info| !pair.shares.holds(&info.id)).take(KEYS_AT_ONCE);
         for info in lacking {
             let count = usize::from(told[0]);
             told[1 + 16 * count..][..16].copy_from_slice(&info.id);
@@ -175,7 +174,7 @@ fn choose(core: &Core, mine: Option<&Pair>, net: &mut TlsNet) -> Result<Vec<Comm
 }
 
 /// The keys of this node that pairs get.
-fn held(core: &Core) -> Result<Vec<KeyInfo>> {
+pub(super) fn held(core: &Core) -> Result<Vec<KeyInfo>> {
     let held = core.store.held_keys().map_err(system)?.into_iter();
     let held = held.filter(|key| key.state == KeyState::Announced && !key.deletion_begun);
     let is_given = |info: &KeyInfo| info.component.is_none() && !info.is_of_session();
@@ -192,9 +191,7 @@ fn store(core: &Core, pair: &Pair, moved: Vec<MovedKey>) -> Result<()> {
             keys.push((info.id, shares));
         }
     }
-    pair.store.put_standby(&keys).map_err(system)?;
-    drop(changing);
-    Ok(())
+    pair.shares.put(&changing, &keys).map_err(system)
 }
 
 /// A handover of some keys to a pair.
