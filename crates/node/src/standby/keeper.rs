@@ -2,7 +2,7 @@
 //!
 //! One begins each pair once the nodes have common secrets, ends it when these are replaced, and removes
 //! shares of keys that are gone ([`keep`]). The other gives the pairs the keys that they lack, as the first
-//! node orders it ([`give`]). It waits for peers as long as these may compute. It does nothing else, so a peer
+//! node orders it ([`give`]). It waits for peers as long as these may compute, and does nothing else: a peer
 //! that stalls holds up nothing else.
 
 use std::collections::BTreeSet;
