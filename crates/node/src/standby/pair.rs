@@ -32,8 +32,9 @@ use crate::reshare::receiving::Completions;
 use crate::strategy::Strategy;
 use crate::threads::{POLL_INTERVAL, Threads};
 
-/// How long a pair that ends waits for its requests.
-const LAST_THREADS: Duration = Duration::from_secs(15);
+/// How long a pair that ends waits for its requests. Their clients ask again, and are to notice soon that this
+/// is needed: a node that stops keeps its connections until then.
+const LAST_THREADS: Duration = Duration::from_secs(2);
 
 /// A pair that was not ready for this long, while all nodes were connected, begins anew. Much longer than the
 /// two nodes take for their common secrets and an epoch.
@@ -189,7 +190,7 @@ impl Pair {
             let _ = thread.join();
         }
         if !core.threads.wait(LAST_THREADS) {
-            tracing::warn!("some threads of a standby pair still wait for a client or its partner");
+            tracing::info!("some threads of a standby pair still wait for a client or its partner");
         }
     }
 
