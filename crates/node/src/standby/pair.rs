@@ -32,8 +32,8 @@ use crate::reshare::receiving::Completions;
 use crate::strategy::Strategy;
 use crate::threads::{POLL_INTERVAL, Threads};
 
-/// How long a pair that ends waits for its requests. A node that stops keeps their connections until then, and
-/// their clients are to notice soon that they have to ask again.
+/// How long a pair that ends waits for its requests. A node that stops keeps their connections until then,
+/// and their clients have to ask again.
 const LAST_THREADS: Duration = Duration::from_secs(2);
 
 /// A pair that was not ready for this long, while all nodes were connected, begins anew. Much longer than the
