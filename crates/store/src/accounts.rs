@@ -9,7 +9,7 @@
 use polyclave_api::KeyInfo;
 
 use super::engine::{Changes, Records, Table};
-use super::{Result, children};
+use super::{Result, children, failures};
 
 /// A copy: behind this the account, and the copy's id.
 const COPY: &[u8] = b"copy ";
@@ -40,7 +40,7 @@ pub(super) struct Left {
 }
 
 /// Notes that a key is gone. The caller removes its shares. With the last key of an account, this removes the
-/// records of what the account has spent and of what was derived.
+/// records of what the account has spent, of what was derived and of what failed.
 pub(super) fn leave(changes: &Changes<'_>, info: &KeyInfo) -> Result<Left> {
     if info.account != info.id {
         changes.remove(Table::Meta, &copy_of(info.account, info.id))?;
@@ -51,6 +51,7 @@ pub(super) fn leave(changes: &Changes<'_>, info: &KeyInfo) -> Result<Left> {
     if is_last {
         changes.remove(Table::Spent, &info.account)?;
         children::forget(changes, info.account)?;
+        failures::forget(changes, info.account)?;
     }
     Ok(Left { account: info.account, is_last })
 }

@@ -143,6 +143,12 @@ pub enum StoreError {
         /// What is left of it.
         left: u64,
     },
+    /// As many verifications under the key have failed in this hour as may.
+    #[error("in this hour {limit} verifications under the key have failed here, and no more may; try again in the next hour")]
+    TooManyFailures {
+        /// How many may fail in an hour.
+        limit: u64,
+    },
     /// A peer has forgotten what it had told this node: it runs on an old copy of its store.
     #[error(
         "its store is at mark {claimed}, which does not go on from mark {seen}, seen before: it runs on an old copy or a \

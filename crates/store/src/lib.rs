@@ -35,6 +35,7 @@ pub(crate) mod engine;
 mod entry;
 mod erase;
 mod error;
+mod failures;
 #[cfg(test)]
 mod faults;
 mod features;
@@ -83,6 +84,7 @@ pub use delivery::{AskedLot, DeliveredLot, LotRequest, LotState, WantedLot};
 pub use engine::connection::make_schema;
 pub use engine::head::Mark;
 pub use error::StoreError;
+pub use failures::Attempts;
 pub use incarnation::{Incarnation, Start};
 pub use keys::{KeyState, StoredKey};
 pub use mark::Past;
@@ -104,6 +106,7 @@ use engine::head::{HEAD, Head};
 use engine::postgres::{Access, Postgres};
 use engine::server::Server;
 use engine::{Engine, Records, Table};
+use failures::Failures;
 use seal::Seal;
 use sessions::Sessions;
 use worker::Worker;
@@ -128,6 +131,7 @@ pub struct Store {
     engine: Engine,
     cache: Cache,
     budgets: Budgets,
+    failures: Failures,
     damage: Damage,
     sessions: Sessions,
     latest: mark::Latest,
@@ -257,7 +261,8 @@ impl Store {
         let engine = Engine::new(database, Arc::new(Seal::new(secret)));
         let (cache, budgets, damage) = (Cache::new(CACHED_KEYS), Budgets::default(), Damage::default());
         let (sessions, latest, worker) = (Sessions::default(), Default::default(), Worker::default());
-        Store { secret: secret.clone(), engine, cache, budgets, damage, sessions, latest, worker }
+        let (secret, failures) = (secret.clone(), Failures::default());
+        Store { secret, engine, cache, budgets, failures, damage, sessions, latest, worker }
     }
 
     fn write_marker(&self) -> Result<()> {

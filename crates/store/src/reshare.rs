@@ -19,7 +19,7 @@ use super::quarantine::QUARANTINE;
 use super::refresh::{self, SINCE, WANTED};
 use super::setup::{AGREED, PROPOSED, load, save};
 use super::versions::record_of;
-use super::{Ciphers, KeyState, Result, Store, StoreError, accounts, children, deletions};
+use super::{Ciphers, KeyState, Result, Store, StoreError, accounts, children, deletions, failures};
 
 /// How far the node is.
 const STAGE: &[u8] = b"reshare";
@@ -193,6 +193,7 @@ impl Store {
             refresh::clear(changes)?;
             accounts::clear(changes)?;
             children::clear(changes)?;
+            failures::clear(changes)?;
             deletions::clear(changes)?;
             for record in [AGREED, PROPOSED, WANTED, QUARANTINE, SINCE, COUNT] {
                 changes.remove(Table::Meta, record)?;
@@ -213,6 +214,7 @@ impl Store {
         })?;
         self.cache.clear();
         self.budgets.clear();
+        self.failures.clear();
         self.sessions.forget();
         Ok(())
     }

@@ -53,6 +53,20 @@ fn what_one_worker_changes_counts_for_the_others_at_once() {
 }
 
 #[test]
+fn workers_of_a_node_let_no_more_verifications_fail_together_than_one() {
+    let Some(at) = TestServer::start("failures of two workers", &[]) else { return };
+    let workers = [worker(&at, 0).expect("opened"), worker(&at, 1).expect("opened")];
+    put(&workers[0], "k", 1).expect("put");
+    let mut failed = 0;
+    for turn in 0..100 {
+        let attempts = workers[turn % 2].begin_attempts(KEY, 1, 50, 3600);
+        failed += attempts.map(|attempts| attempts.give_back(0)).is_ok() as usize;
+    }
+    assert_eq!(failed, 50);
+    workers[1].begin_attempts(KEY, 1, 50, 7200).expect("in the next hour").give_back(1);
+}
+
+#[test]
 fn a_key_that_another_worker_changes_between_question_and_use_is_not_used_in_its_old_form() {
     let Some(at) = TestServer::start("a key that changes meanwhile", &[]) else { return };
     let (first, second) = (worker(&at, 0).expect("opened"), worker(&at, 1).expect("opened"));
