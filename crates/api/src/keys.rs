@@ -89,6 +89,14 @@ pub struct NewKey {
 }
 
 impl NewKey {
+    /// What it is for in payments, if it is for them.
+    pub fn purpose(&self) -> Option<Purpose> {
+        self.usage.iter().find_map(|usage| match usage {
+            Usage::Payment(purpose) => Some(*purpose),
+            _ => None,
+        })
+    }
+
     /// The number of keys of its cipher that this key consists of.
     pub fn parts(&self) -> usize {
         if self.modes.iter().any(|mode| mode.takes_two_keys()) { 2 } else { 1 }

@@ -28,6 +28,7 @@ mod key_life;
 mod key_make;
 mod key_use;
 mod observe;
+mod pay;
 #[cfg(test)]
 mod tests;
 mod tokenize;
@@ -43,6 +44,7 @@ pub use key_life::{Configure, Delete, DescribeKey, Retire};
 pub use key_make::{CopyKey, Generate, Rotate};
 pub use key_use::{Envelope, Message, Rewrapped, Use};
 pub use observe::{List, Random, Report, Show, Status};
+pub use pay::{MAX_PAYMENTS, Pay};
 pub use tokenize::Tokenize;
 pub use wrap::{Rewrap, Unwrap, UnwrapBlock, Wrap, WrapBlock};
 
@@ -104,6 +106,8 @@ pub enum Operation {
     Report,
     /// Compute the check value of a key, which comes with the first answer.
     Check(Check),
+    /// Compute payment commands (`Answers`). Which of them hold comes with the first answer.
+    Pay(Pay),
 }
 
 /// What nodes, clients and people have to know of an operation before it is done.
@@ -180,6 +184,7 @@ impl Operation {
             Operation::ImportSealed(sealed) => sealed.as_ref(),
             Operation::Report => &Report,
             Operation::Check(operation) => operation,
+            Operation::Pay(operation) => operation,
         }
     }
 }

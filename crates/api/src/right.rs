@@ -43,11 +43,16 @@ pub enum Right {
     /// Watch the nodes as an operator does: requests, refusals, faults, certificates, audit logs, and the
     /// names and budgets of all keys.
     Observe,
+    /// Have payment commands computed that verify, or pass something on.
+    Pay,
+    /// Have payment commands computed that make something for a card or its holder: PINs, values of cards,
+    /// keys of cards.
+    Issue,
 }
 
 impl Right {
     /// All rights.
-    pub const ALL: [Right; 16] = [
+    pub const ALL: [Right; 18] = [
         Right::Generate,
         Right::Import,
         Right::List,
@@ -64,6 +69,8 @@ impl Right {
         Right::Rewrap,
         Right::Tokenize,
         Right::Observe,
+        Right::Pay,
+        Right::Issue,
     ];
 
     /// Its name.
@@ -85,6 +92,8 @@ impl Right {
             Right::Rewrap => "rewrap",
             Right::Tokenize => "tokenize",
             Right::Observe => "observe",
+            Right::Pay => "pay",
+            Right::Issue => "issue",
         }
     }
 
@@ -112,7 +121,9 @@ impl Right {
             | Right::Random
             | Right::Configure
             | Right::Rewrap
-            | Right::Observe => None,
+            | Right::Observe
+            | Right::Pay
+            | Right::Issue => None,
         }
     }
 }

@@ -75,6 +75,8 @@ pub enum Step {
     Derived,
     /// Asks for what was rewrapped: a wrapped key; of a message what has to be added to its ciphertext.
     Rewrapped,
+    /// Asks for the answers of the payment commands that hold.
+    Answers,
 }
 
 /// How a message for CMAC goes on.

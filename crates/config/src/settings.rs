@@ -166,6 +166,9 @@ pub struct NodeLimits {
     pub memory_mib: usize,
     /// Keys of all clients together. Beyond this number no key is made.
     pub keys: usize,
+    /// Payment commands under one key that may fail in an hour, at all nodes together: each tells its client
+    /// something of a PIN or a code.
+    pub failed_payments_an_hour: u64,
 }
 
 impl Default for NodeLimits {
@@ -180,6 +183,7 @@ impl Default for NodeLimits {
             memory_per_request_mib: 16,
             memory_mib: 256,
             keys: 100_000,
+            failed_payments_an_hour: 1000,
         }
     }
 }

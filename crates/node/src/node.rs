@@ -278,6 +278,7 @@ fn start(
         channels: Channels::new(limits.channels.min(Memory::parts(limits))),
         pending: Default::default(),
         memory: Arc::new(Memory::new(limits)),
+        failed_payments_an_hour: limits.failed_payments_an_hour,
         computed: Arc::default(),
         faults,
         of_all: None,

@@ -66,21 +66,33 @@ impl Failures {
     }
 }
 
-/// Verifications that count as failed.
+/// Verifications that count as failed. They are given back if they are dropped before they have begun.
 #[derive(Debug)]
-#[must_use = "those that succeed are given back"]
 pub struct Attempts {
     lease: Arc<Mutex<Lease>>,
     hour: u64,
-    count: u64,
+    /// How many are given back.
+    unused: u64,
 }
 
 impl Attempts {
-    /// Gives back those that have succeeded. What belongs to an hour that has ended is of no use any more.
-    pub fn give_back(self, succeeded: u64) {
+    /// They begin: from now on they have failed, except for those that [`succeed`](Attempts::succeed).
+    pub fn begin(&mut self) {
+        self.unused = 0;
+    }
+
+    /// Gives back those that have succeeded.
+    pub fn succeed(&mut self, succeeded: u64) {
+        self.unused = succeeded;
+    }
+}
+
+impl Drop for Attempts {
+    /// What belongs to an hour that has ended is of no use any more.
+    fn drop(&mut self) {
         let mut lease = self.lease.lock();
         if lease.hour == self.hour {
-            lease.held += succeeded.min(self.count);
+            lease.held += self.unused;
         }
     }
 }
@@ -88,7 +100,7 @@ impl Attempts {
 impl Store {
     /// Counts verifications under a key as failed in its account, in which `limit` may fail in this hour. All
     /// of them or none. `now` is in seconds since 1970.
-    pub fn begin_attempts(
+    pub fn attempt(
         &self,
         (id, account): ([u8; 16], [u8; 16]),
         count: u64,
@@ -124,7 +136,7 @@ impl Store {
             *lease = Lease { hour, held: before + more };
         }
         lease.held -= count;
-        Ok(Attempts { hour: lease.hour, lease: shared.clone(), count })
+        Ok(Attempts { hour: lease.hour, lease: shared.clone(), unused: count })
     }
 }
 
@@ -136,22 +148,30 @@ mod tests {
     const KEY: ([u8; 16], [u8; 16]) = ([5; 16], [5; 16]);
     const HOUR: u64 = 3600;
 
+    /// Lets so many of some verifications succeed.
+    fn attempt(store: &Store, [count, succeeded]: [u64; 2], limit: u64, now: u64) -> Result<()> {
+        let mut attempts = store.attempt(KEY, count, limit, now)?;
+        attempts.begin();
+        attempts.succeed(succeeded);
+        Ok(())
+    }
+
     /// Lets verifications fail until no more may, and says how many failed.
     fn fail_all(store: &Store, limit: u64, now: u64) -> u64 {
-        (0..).take_while(|_| store.begin_attempts(KEY, 1, limit, now).map(|a| a.give_back(0)).is_ok()).count()
-            as u64
+        (0..).take_while(|_| attempt(store, [1, 0], limit, now).is_ok()).count() as u64
     }
 
     #[test]
     fn so_many_fail_in_an_hour_and_those_that_succeed_do_not_count() {
         let (store, _) = in_memory();
         for _ in 0..500 {
-            store.begin_attempts(KEY, 3, 20, HOUR).expect("none failed").give_back(3);
+            attempt(&store, [3, 3], 20, HOUR).expect("none failed");
+            drop(store.attempt(KEY, 20, 20, HOUR).expect("it does not begin"));
         }
-        store.begin_attempts(KEY, 5, 20, HOUR).expect("within the limit").give_back(2);
+        attempt(&store, [5, 2], 20, HOUR).expect("within the limit");
         assert_eq!(fail_all(&store, 20, HOUR), 17);
         assert!(matches!(
-            store.begin_attempts(KEY, 1, 20, 2 * HOUR - 1),
+            store.attempt(KEY, 1, 20, 2 * HOUR - 1),
             Err(StoreError::TooManyFailures { limit: 20 })
         ));
         assert_eq!(fail_all(&store, 20, 2 * HOUR), 20, "in the next hour");
@@ -160,18 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn more_is_never_given_back_than_was_taken_and_nothing_into_another_hour() {
+    fn nothing_is_given_back_into_another_hour() {
         let (store, _) = in_memory();
-        let old = store.begin_attempts(KEY, 20, 20, HOUR).expect("within the limit");
-        store.begin_attempts(KEY, 4, 20, 2 * HOUR).expect("of the next hour").give_back(100);
-        old.give_back(20);
+        let old = store.attempt(KEY, 20, 20, HOUR).expect("within the limit");
+        attempt(&store, [4, 4], 20, 2 * HOUR).expect("of the next hour");
+        drop(old);
         assert_eq!(fail_all(&store, 20, 2 * HOUR), 20);
     }
 
     #[test]
     fn after_a_crash_no_failure_is_forgotten() {
         let (store, disk) = in_memory();
-        store.begin_attempts(KEY, 1, 40, HOUR).expect("within the limit").give_back(0);
+        attempt(&store, [1, 0], 40, HOUR).expect("within the limit");
         let crashed = reopen(&disk.copy());
         assert_eq!(fail_all(&crashed, 40, HOUR), 40 - AHEAD, "the rest of the lease counts as failed");
     }
@@ -189,7 +209,7 @@ mod tests {
     fn what_cannot_be_written_down_is_not_attempted() {
         let (store, disk) = in_memory();
         disk.fill_up();
-        assert!(matches!(store.begin_attempts(KEY, 1, 10, HOUR), Err(StoreError::Failed(_))));
+        assert!(matches!(store.attempt(KEY, 1, 10, HOUR), Err(StoreError::Failed(_))));
         disk.make_room();
         assert_eq!(fail_all(&store, 10, HOUR), 10);
     }
@@ -200,10 +220,10 @@ mod tests {
         let stored = key("k", 5);
         store.put_pending(&stored).expect("put");
         let ids = (stored.info.id, stored.info.account);
-        store.begin_attempts(ids, 1, 10, HOUR).expect("within the limit").give_back(0);
+        drop(store.attempt(ids, 1, 10, HOUR).expect("within the limit"));
         store.delete("k", stored.info.id).expect("deleted");
         let record = store.engine.read(|records| records.get::<(u64, u64)>(Table::Meta, &record_of(ids.1)));
         assert_eq!(record.expect("read"), None);
-        assert!(matches!(store.begin_attempts(ids, 17, 100, HOUR), Err(StoreError::Deleted { .. })));
+        assert!(matches!(store.attempt(ids, 17, 100, HOUR), Err(StoreError::Deleted { .. })));
     }
 }

@@ -94,6 +94,12 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
             "a key that encrypts, decrypts, tokenizes or computes codes is made for one mode at least".into(),
         );
     }
+    if let Some(purpose) = key.purpose() {
+        if key.usage.len() > 1 || !key.modes.is_empty() || key.caller_nonces {
+            return Err(format!("a key for {purpose} has no mode, and no usage beside it: other uses undo it"));
+        }
+        return purpose.check(cipher);
+    }
     let encrypts = is_for(Usage::Encrypt) || is_for(Usage::Decrypt);
     let wraps = |usage: &Usage| matches!(usage, Usage::Wrap | Usage::Unwrap);
     for mode in &key.modes {

@@ -1,5 +1,6 @@
 //! What keys are used for.
 
+use polyclave_payments::Purpose;
 use serde::{Deserialize, Serialize};
 
 use super::Mode;
@@ -24,10 +25,12 @@ pub enum Usage {
     Kdf,
     /// Tokenize values and invert tokens: a client that may do one could do the other.
     Tokenize,
+    /// Compute the payment commands for a purpose. A key has no other usage beside it, and no mode.
+    Payment(Purpose),
 }
 
 impl Usage {
-    /// All usages.
+    /// All usages without payments.
     pub const ALL: [Usage; 8] = [
         Usage::Encrypt,
         Usage::Decrypt,
@@ -41,7 +44,7 @@ impl Usage {
 
     /// Whether a key needs no mode for it.
     pub fn needs_no_mode(self) -> bool {
-        matches!(self, Usage::Wrap | Usage::Unwrap | Usage::Derive | Usage::Kdf)
+        matches!(self, Usage::Wrap | Usage::Unwrap | Usage::Derive | Usage::Kdf | Usage::Payment(_))
     }
 
     /// Whether nodes keep the subkeys of CMAC with a key for it.
@@ -61,6 +64,23 @@ impl std::fmt::Display for Usage {
             Usage::Derive => "derive",
             Usage::Kdf => "kdf",
             Usage::Tokenize => "tokenize",
+            Usage::Payment(purpose) => return purpose.fmt(f),
+        })
+    }
+}
+
+/// A usage by its name, as people write it.
+impl std::str::FromStr for Usage {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Usage, String> {
+        let word = word.trim().to_ascii_lowercase();
+        if let Some(usage) = Usage::ALL.into_iter().find(|usage| usage.to_string() == word) {
+            return Ok(usage);
+        }
+        let names = Usage::ALL.map(|usage| usage.to_string()).join(", ");
+        word.parse().map(Usage::Payment).map_err(|e| {
+            format!("there is no usage '{word}'; choose from {names}, or a purpose of payments: {e}")
         })
     }
 }

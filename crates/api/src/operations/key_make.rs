@@ -93,6 +93,7 @@ impl Describe for CopyKey {
                         |mode: &&Mode| is_for(right) || right == Right::Decrypt && decrypts(**mode);
                     asked.extend(new.modes.iter().filter(is_wanted).map(|mode| always(Some(*mode))));
                 }
+                Right::Pay | Right::Issue if new.purpose().is_some() => asked.push(always(None)),
                 _ if is_for(right) || right == Right::Wrap && new.wrappable => asked.push(always(None)),
                 _ => {}
             }

@@ -10,6 +10,7 @@ use polyclave_api::{Reason, Refusal};
 use crate::Result;
 use crate::computation::block_circuits::BlockCircuits;
 use crate::computation::key_circuits::{KeyCircuits, key_port};
+use crate::computation::payment_circuits::PaymentCircuits;
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, Port, compile_with_views};
 use polyclave_cipher::{catalog, compile, modes};
 use polyclave_protocol::Error;
@@ -125,6 +126,7 @@ pub(super) fn union(views: impl Iterator<Item = Vec<Matrix>>) -> Vec<Matrix> {
 pub(crate) struct Library {
     ciphers: Mutex<HashMap<String, Cipher>>,
     circuits: Mutex<HashMap<String, Arc<Circuits>>>,
+    pub(crate) payments: PaymentCircuits,
 }
 
 impl Library {

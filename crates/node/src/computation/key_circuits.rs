@@ -9,13 +9,14 @@ use parking_lot::Mutex;
 use polyclave_api::Wrapping;
 use polyclave_cipher::key_wrap::{self, Padding};
 use polyclave_cipher::{Cipher, Compiled, CompiledPort, Matrix, compile, compile_with_views};
-use polyclave_cipher::{catalog, key_block, key_cells, modes, parity};
+use polyclave_cipher::{key_block, key_cells, modes, parity};
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
 
 use super::circuits::{Circuits, union};
 use crate::computation::make::sum_of_keys;
+use crate::computation::payment_circuits::element_bits;
 
 /// Those of the keys of one cipher.
 #[derive(Default)]
@@ -225,13 +226,6 @@ impl KeyCircuits {
             Ok(BlockUnwrapping { decrypt, whole, length, key })
         })
     }
-}
-
-/// The width of cells in which a protocol takes an element of GF(2^128): that of blocks of AES, as nodes
-/// evaluate it.
-fn element_bits(maps: &AnyServiceSession) -> Result<u8> {
-    let aes = catalog::find("aes-128").ok_or_else(|| Error::misuse("the catalog has no AES"))?;
-    Ok(maps.form(aes).encrypt.inputs()[0].bits)
 }
 
 /// The views of a message's block that a chain needs of it, the last one or another.

@@ -12,6 +12,7 @@ pub(crate) mod key_block;
 pub(crate) mod key_circuits;
 pub(crate) mod make;
 pub(crate) mod modes;
+pub(crate) mod payment_circuits;
 pub(crate) mod pieces;
 pub(crate) mod progress;
 pub(crate) mod unwrap;
@@ -35,8 +36,8 @@ pub(crate) struct Computation<'a> {
     pub(crate) net: &'a mut dyn Net,
     pub(crate) circuits: &'a Circuits,
     pub(crate) key: &'a ExpandedKey,
-    /// A second key under which something is computed, and the circuits of its cipher.
-    pub(crate) other: Option<(&'a Circuits, &'a ExpandedKey)>,
+    /// Further keys under which something is computed, and the circuits of their ciphers.
+    pub(crate) others: Vec<(&'a Circuits, &'a ExpandedKey)>,
     pub(crate) library: &'a Library,
     pub(crate) session: [u8; 32],
     /// The bytes of memory that an evaluation may take.
@@ -93,14 +94,14 @@ impl Computation<'_> {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, StepError>,
     ) -> Result<T, StepError> {
-        let Some((circuits, key)) = self.other.take() else {
+        let Some((circuits, key)) = self.others.pop() else {
             return Err(StepError::Failed(Error::misuse("there is no second key")));
         };
         let first = (self.circuits, self.key);
         (self.circuits, self.key) = (circuits, key);
         let outcome = work(self);
         (self.circuits, self.key) = first;
-        self.other = Some((circuits, key));
+        self.others.push((circuits, key));
         outcome
     }
 

@@ -17,6 +17,7 @@ pub(crate) mod kdf;
 pub(crate) mod key_block;
 mod nonce;
 mod numbers;
+pub(crate) mod pay;
 pub(crate) mod rewrap;
 mod sealed;
 mod siv;
@@ -137,6 +138,7 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::FileKey => "FileKey",
         Step::Derived => "Derived",
         Step::Rewrapped => "Rewrapped",
+        Step::Answers => "Answers",
     };
     Refusal::new(
         Reason::Malformed,

@@ -214,9 +214,13 @@ impl Keys {
     /// key's budget. The other serving nodes must know of the charge before anything is computed
     /// ([`Marks::protect`](crate::peers::marks::Marks::protect)).
     pub(crate) fn pay(&self, info: &KeyInfo, blocks: u64) -> Result<(), Refusal> {
-        let (least, all) = (self.quorum as u128, self.nodes as u128);
-        let own_part = (u128::from(info.properties.budget_blocks) * least / all) as u64;
+        let own_part = self.own_part(info.properties.budget_blocks);
         self.store.spend((info.id, info.account), blocks, own_part).map_err(of_store)
+    }
+
+    /// What this node lets happen of what may happen at all nodes together.
+    pub(crate) fn own_part(&self, limit: u64) -> u64 {
+        (u128::from(limit) * self.quorum as u128 / self.nodes as u128) as u64
     }
 
     /// Removes what is left of the components of keys that are there: a node that dies while a key is

@@ -41,7 +41,7 @@ pub(crate) fn refuse_retired(
         ));
     }
     let only_processes = matches!(right, Right::Decrypt | Right::Unwrap);
-    let may_process = matches!(right, Right::Mac | Right::Tokenize);
+    let may_process = matches!(right, Right::Mac | Right::Tokenize | Right::Pay);
     match state_at(info, now) {
         VersionState::Active => Ok(()),
         VersionState::Deactivated if only_processes || (may_process && configures) => Ok(()),

@@ -14,6 +14,7 @@ mod key_life;
 mod key_make;
 mod new_key;
 mod observe;
+mod pay;
 mod refusals;
 mod sealed;
 mod use_key;
@@ -52,5 +53,6 @@ pub(crate) fn of(operation: &api::Operation) -> &dyn Operation {
         api::Operation::UnwrapBlock(operation) => operation,
         api::Operation::Rewrap(operation) => operation,
         api::Operation::Check(operation) => operation,
+        api::Operation::Pay(operation) => operation,
     }
 }

@@ -24,10 +24,10 @@ pub(super) struct Used {
     info: KeyInfo,
     key: Arc<StoredKey>,
     mode: Box<dyn Mode>,
-    other: Option<Other>,
+    others: Vec<Other>,
 }
 
-/// A second key of a use: one that is wrapped, or under which something was encrypted.
+/// A further key of a use: one that is wrapped, or under which something is computed, too.
 pub(super) struct Other {
     pub(super) key: Arc<StoredKey>,
     /// Blocks that are computed under it; 0 for a key that is wrapped.
@@ -36,25 +36,25 @@ pub(super) struct Other {
 
 impl Used {
     pub(super) fn alone(info: KeyInfo, key: Arc<StoredKey>, mode: Box<dyn Mode>) -> Used {
-        Used { info, key, mode, other: None }
+        Used { info, key, mode, others: Vec::new() }
     }
 
-    pub(super) fn with(key: Arc<StoredKey>, mode: Box<dyn Mode>, other: Other) -> Used {
-        Used { info: key.info.clone(), key, mode, other: Some(other) }
+    pub(super) fn with(key: Arc<StoredKey>, mode: Box<dyn Mode>, others: Vec<Other>) -> Used {
+        Used { info: key.info.clone(), key, mode, others }
     }
 }
 
 impl Planned for Used {
     fn identity(&self) -> Vec<u8> {
         let mut keys = identity(&self.info);
-        keys.extend(self.other.iter().flat_map(|other| identity(&other.key.info)));
+        keys.extend(self.others.iter().flat_map(|other| identity(&other.key.info)));
         keys
     }
 
     fn blocks(&mut self, first: Option<&Step>) -> Result<Vec<(&KeyInfo, u64)>, Refusal> {
         let blocks = self.mode.blocks_at_start() + first.map_or(Ok(0), |step| self.mode.admit(step))?;
-        let other = self.other.iter().map(|other| (&other.key.info, other.blocks));
-        Ok([(&self.info, blocks)].into_iter().chain(other).collect())
+        let others = self.others.iter().map(|other| (&other.key.info, other.blocks));
+        Ok([(&self.info, blocks)].into_iter().chain(others).collect())
     }
 
     fn run(
@@ -63,13 +63,14 @@ impl Planned for Used {
         protocol: AnyServiceSession,
         first: Option<Step>,
     ) -> Result<(), StepError> {
-        let Used { info, key, mode, other } = *self;
+        let Used { info, key, mode, others } = *self;
         serving.complete(&info, key.state)?;
-        if let Some(other) = &other {
+        for other in &others {
             serving.complete(&other.key.info, other.key.state)?;
         }
-        let other = other.filter(|other| other.blocks > 0).map(|other| other.key);
-        serving.use_key(protocol, (&info, &key.shares), other.as_deref(), mode, first)
+        let others: Vec<Arc<StoredKey>> =
+            others.into_iter().filter(|other| other.blocks > 0).map(|other| other.key).collect();
+        serving.use_key(protocol, (&info, &key.shares), &others, mode, first)
     }
 }
 
@@ -92,24 +93,22 @@ impl Serving<'_, '_> {
         &mut self,
         protocol: AnyServiceSession,
         (info, shares): (&KeyInfo, &Shares),
-        other: Option<&StoredKey>,
+        others: &[Arc<StoredKey>],
         mut mode: Box<dyn Mode>,
         mut first: Option<Step>,
     ) -> Result<(), StepError> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
         let key = self.expanded(info, shares, &protocol)?;
-        let other = match other {
-            Some(StoredKey { info, shares, .. }) => {
-                let circuits = self.circuits(&info.properties.cipher, &protocol)?;
-                Some((circuits, self.expanded(info, shares, &protocol)?))
-            }
-            None => None,
-        };
+        let mut of_others = Vec::with_capacity(others.len());
+        for other in others {
+            let circuits = self.circuits(&other.info.properties.cipher, &protocol)?;
+            of_others.push((circuits, self.expanded(&other.info, &other.shares, &protocol)?));
+        }
         let mut held = Held {
             protocol: Some(protocol),
             circuits: &circuits,
             key: &key,
-            other: other.as_ref().map(|(circuits, key)| (&**circuits, key)),
+            others: of_others.iter().map(|(circuits, key)| (&**circuits, key)).collect(),
             library: &self.service.library,
             session: self.session,
             memory: self.service.memory.part_bytes(),
@@ -162,7 +161,7 @@ struct Held<'k> {
     protocol: Option<AnyServiceSession>,
     circuits: &'k Circuits,
     key: &'k ExpandedKey,
-    other: Option<(&'k Circuits, &'k ExpandedKey)>,
+    others: Vec<(&'k Circuits, &'k ExpandedKey)>,
     library: &'k Library,
     session: [u8; 32],
     memory: usize,
@@ -182,8 +181,9 @@ impl Held<'_> {
         let ended = || Error::System("the session has ended".into());
         let protocol = self.protocol.take().ok_or_else(ended)?;
         let (circuits, key, session) = (self.circuits, self.key, self.session);
-        let (other, library, memory, progress) = (self.other, self.library, self.memory, &*self.progress);
-        let mut at = Computation { protocol, net, circuits, key, other, library, session, memory, progress };
+        let (library, memory, progress) = (self.library, self.memory, &*self.progress);
+        let others = self.others.clone();
+        let mut at = Computation { protocol, net, circuits, key, others, library, session, memory, progress };
         let outcome = work(&mut at);
         self.protocol = Some(at.protocol);
         outcome

@@ -11,6 +11,7 @@
 //! protocols.
 
 pub(crate) mod agreement;
+pub(crate) mod attempts;
 pub(crate) mod begin;
 pub(crate) mod channel_lease;
 pub(crate) mod channels;

@@ -45,6 +45,8 @@ pub(crate) struct Service {
     pub(crate) channels: Channels,
     pub(crate) pending: PendingRequests,
     pub(crate) memory: Arc<Memory>,
+    /// Payment commands under one key that may fail in an hour, at all nodes together.
+    pub(crate) failed_payments_an_hour: u64,
     /// Blocks computed since this node started.
     pub(crate) computed: Arc<AtomicU64>,
     /// How the node behaves: honestly, or, in tests, as a cheater.
@@ -73,7 +75,7 @@ impl OfAll {
 /// cheater. The honest nodes charge f + 2 p + 2 q and f + 2 p + 2 r, each at most the budget. Half of the sum
 /// is f + 2 p + q + r, so what was computed, f + p + q + r, is within the budget, whatever the cheater told
 /// each of them of the other.
-const CHARGED_IN_STANDBY: u64 = 2;
+pub(crate) const CHARGED_IN_STANDBY: u64 = 2;
 
 impl Service {
     /// Where approvals are checked and spent.

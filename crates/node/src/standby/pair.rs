@@ -152,6 +152,7 @@ impl Pair {
             channels: Channels::new(of_all.channels.most()),
             pending: Default::default(),
             memory: of_all.memory.clone(),
+            failed_payments_an_hour: of_all.failed_payments_an_hour,
             computed: Arc::default(),
             faults: of_all.faults,
             of_all: Some(OfAll { service: of_all.clone(), pair: set }),

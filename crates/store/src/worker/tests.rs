@@ -59,11 +59,11 @@ fn workers_of_a_node_let_no_more_verifications_fail_together_than_one() {
     put(&workers[0], "k", 1).expect("put");
     let mut failed = 0;
     for turn in 0..100 {
-        let attempts = workers[turn % 2].begin_attempts(KEY, 1, 50, 3600);
-        failed += attempts.map(|attempts| attempts.give_back(0)).is_ok() as usize;
+        let attempts = workers[turn % 2].attempt(KEY, 1, 50, 3600);
+        failed += attempts.map(|mut attempts| attempts.begin()).is_ok() as usize;
     }
     assert_eq!(failed, 50);
-    workers[1].begin_attempts(KEY, 1, 50, 7200).expect("in the next hour").give_back(1);
+    drop(workers[1].attempt(KEY, 1, 50, 7200).expect("in the next hour"));
 }
 
 #[test]

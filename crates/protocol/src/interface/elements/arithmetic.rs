@@ -59,9 +59,14 @@ pub trait ElementArithmetic {
         if element.count() != 1 {
             return Err(Error::misuse("one element is compared with zero at a time"));
         }
-        let rho = self.random_elements(1, net)?;
-        let multiple = self.multiply_elements(element, &rho, net)?;
-        Ok(self.open_elements(&multiple, net)? == [[0; ELEMENT_BYTES]])
+        Ok(self.are_zero(element, net)? == [true])
+    }
+
+    /// The same for each of some elements, with a random factor for each.
+    fn are_zero(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<bool>> {
+        let rho = self.random_elements(elements.count(), net)?;
+        let multiples = self.multiply_elements(elements, &rho, net)?;
+        Ok(self.open_elements(&multiples, net)?.iter().map(|opened| *opened == [0; ELEMENT_BYTES]).collect())
     }
 
     /// Opens r_0 + sum of chi^j r_j. The blind r_0 is random and used once, so this tells nothing about the
