@@ -1,6 +1,7 @@
 //! Keys as clients and nodes speak of them: their properties, and how one key makes, wraps or unwraps
 //! another.
 
+use polyclave_payments::Purpose;
 use serde::{Deserialize, Serialize};
 
 use super::{COMPONENT_SECONDS, Component, Mode, Usage, usage_of};

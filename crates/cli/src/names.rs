@@ -42,8 +42,8 @@ pub fn modes_that(is_true: impl Fn(Mode) -> bool) -> String {
 
 /// Parses a list of usages; the result is in order and without repeats.
 pub fn parse_usage(text: &str) -> Result<Vec<Usage>> {
-    let mut usage =
-        text.split(',').map(|word| parse(word, "usage", &Usage::ALL)).collect::<Result<Vec<Usage>>>()?;
+    let usage = text.split(',').map(|word| word.parse::<Usage>().map_err(anyhow::Error::msg));
+    let mut usage = usage.collect::<Result<Vec<Usage>>>()?;
     usage.sort();
     usage.dedup();
     Ok(usage)

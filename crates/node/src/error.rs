@@ -20,7 +20,9 @@ pub(crate) fn system(e: impl std::fmt::Display) -> Error {
 /// Turns an error of the store into a refusal.
 pub(crate) fn of_store(e: StoreError) -> Refusal {
     match e {
-        StoreError::Spent { .. } | StoreError::TooManyFailures { .. } => Refusal::new(Reason::Spent, e.to_string()),
+        StoreError::Spent { .. } | StoreError::TooManyFailures { .. } => {
+            Refusal::new(Reason::Spent, e.to_string())
+        }
         // Another request has changed the record first.
         StoreError::Taken { .. } => Refusal::new(Reason::Key, e.to_string()),
         StoreError::Busy { .. } => Refusal::new(Reason::Busy, e.to_string()),

@@ -64,7 +64,11 @@ pub(crate) fn modes(py: Python<'_>, words: &[String]) -> PyResult<Vec<Mode>> {
 
 /// Usages by their names, in order and without repeats.
 pub(crate) fn usages(py: Python<'_>, words: &[String]) -> PyResult<Vec<Usage>> {
-    all_of(py, words, "usage", &Usage::ALL)
+    let found = words.iter().map(|word| word.parse().map_err(|e: String| misuse(py, &e)));
+    let mut found = found.collect::<PyResult<Vec<Usage>>>()?;
+    found.sort();
+    found.dedup();
+    Ok(found)
 }
 
 fn all_of<T: Copy + Ord + ToString>(

@@ -144,7 +144,9 @@ pub enum StoreError {
         left: u64,
     },
     /// As many verifications under the key have failed in this hour as may.
-    #[error("in this hour {limit} verifications under the key have failed here, and no more may; try again in the next hour")]
+    #[error(
+        "in this hour {limit} verifications under the key have failed here, and no more may; try again in the next hour"
+    )]
     TooManyFailures {
         /// How many may fail in an hour.
         limit: u64,

@@ -96,7 +96,9 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     if let Some(purpose) = key.purpose() {
         if key.usage.len() > 1 || !key.modes.is_empty() || key.caller_nonces {
-            return Err(format!("a key for {purpose} has no mode, and no usage beside it: other uses undo it"));
+            return Err(format!(
+                "a key for {purpose} has no mode, and no usage beside it: other uses undo it"
+            ));
         }
         return purpose.check(cipher);
     }

@@ -55,7 +55,8 @@ impl Describe for Pay {
     /// Nothing of what the commands say: account numbers do not belong into a log.
     fn audit(&self) -> Detail<'_> {
         let others = self.keys.iter().skip(1).map(|key| key.audit("with", "with_id"));
-        let text: Vec<String> = [format!("commands={}", self.commands.len())].into_iter().chain(others).collect();
+        let text: Vec<String> =
+            [format!("commands={}", self.commands.len())].into_iter().chain(others).collect();
         Detail { key: self.keys.first().map_or("", |key| &key.name), text: text.join(" ") }
     }
 

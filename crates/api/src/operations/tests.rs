@@ -4,6 +4,9 @@ use crate::{
     BlockHeader, CheckKind, Demand, Derivation, KeyCheck, Mode, NewKey, Parity, Usage, VersionState, Wrapping,
 };
 
+use polyclave_payments::commands::VerifyPin;
+use polyclave_payments::{Command, EncryptedPin, KeySource, PinFormat, PinReference};
+
 use super::*;
 
 const ID: [u8; 16] = [7; 16];
@@ -22,6 +25,14 @@ fn rewrap(what: Rewrapped) -> Operation {
 
 fn to_use(how: Use) -> Operation {
     Operation::Use(UseKey { key: key("k"), id: None, how })
+}
+
+fn pay(keys: &[&str]) -> Operation {
+    let pin = EncryptedPin { format: PinFormat::Iso0, block: vec![1; 8], key: KeySource::Direct };
+    let pan = "1122334455667788".parse().expect("a card");
+    let reference = PinReference::Visa { index: 1, value: "1234".parse().expect("digits") };
+    let command = Command::VerifyPin(VerifyPin { pin, pan, reference });
+    Operation::Pay(Pay { keys: keys.iter().map(|key| (*key).into()).collect(), commands: vec![command] })
 }
 
 #[test]
@@ -204,6 +215,8 @@ fn all() -> Vec<(Operation, &'static str)> {
         (Operation::ImportSealed(Box::new(sealed)), "import new"),
         (Operation::Report, "observe "),
         (Operation::Check(Check { key: KeyVersion::from("k"), kind: CheckKind::Zeros }), "list k"),
+        (pay(&["pins", "pvv"]), "pay pins, pay pvv"),
+        (pay(&["pins", "pins"]), "pay pins"),
     ]
 }
 
@@ -236,6 +249,7 @@ fn number(operation: &Operation) -> usize {
         Operation::ImportSealed(_) => 22,
         Operation::Report => 23,
         Operation::Check(_) => 24,
+        Operation::Pay(_) => 25,
     }
 }
 
@@ -252,13 +266,13 @@ fn message_of(asked: &Permission) -> String {
 
 #[test]
 fn every_operation_asks_for_its_own_right_and_all_that_it_amounts_to() {
-    let mut seen = [false; 25];
+    let mut seen = [false; 26];
     for (operation, expected) in all() {
         let asked: Vec<String> = operation.describe().permissions().iter().map(message_of).collect();
         assert_eq!(asked.join(", "), expected, "{operation:?}");
         seen[number(&operation)] = true;
     }
-    assert_eq!(seen, [true; 25]);
+    assert_eq!(seen, [true; 26]);
 }
 
 #[test]

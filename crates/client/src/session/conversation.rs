@@ -243,6 +243,11 @@ impl<'c> Conversation<'c> {
         self.settle(&|this, replies| Ok(this.answer(replies, Some(expected), 0)?.0))
     }
 
+    /// The same, however many bytes there are.
+    pub(crate) fn bytes_of_any_length(&mut self) -> Result<Zeroizing<Vec<u8>>> {
+        self.settle(&|this, replies| this.combined(&this.data(replies)?.data))
+    }
+
     /// The same, with the mask of the next input. The data have the expected length, if any are expected.
     pub(crate) fn bytes_and_mask(&mut self, expected: Option<usize>, mask: usize) -> Result<DataAndMask> {
         self.settle(&|this, replies| this.answer(replies, expected, mask))

@@ -32,6 +32,7 @@ mod modes;
 mod new_protocol;
 mod nodes;
 mod on_behalf;
+mod payments;
 mod policy;
 mod random;
 mod refusals;

@@ -11,7 +11,6 @@ use polyclave_cipher::key_wrap::{self, Padding};
 use polyclave_cipher::{Cipher, Compiled, CompiledPort, Matrix, compile, compile_with_views};
 use polyclave_cipher::{key_block, key_cells, modes, parity};
 use polyclave_protocol::any::AnyServiceSession;
-use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
 
 use super::circuits::{Circuits, union};

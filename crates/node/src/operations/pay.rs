@@ -19,10 +19,13 @@ impl Operation for Pay {
         let service = draft.service;
         let Some(first) = self.commands.first().filter(|_| self.commands.len() <= MAX_PAYMENTS) else {
             let count = self.commands.len();
-            return Err(malformed(format!("{count} payment commands; 1 to {MAX_PAYMENTS} are computed together")));
+            return Err(malformed(format!(
+                "{count} payment commands; 1 to {MAX_PAYMENTS} are computed together"
+            )));
         };
         let right = self.permissions().first().map_or(Right::Pay, |asked| asked.right);
-        let keys = self.keys.iter().map(|key| of_payments(draft, right, key)).collect::<Result<Vec<_>, _>>()?;
+        let keys =
+            self.keys.iter().map(|key| of_payments(draft, right, key)).collect::<Result<Vec<_>, _>>()?;
         let ciphers: Vec<Cipher> = keys
             .iter()
             .map(|(key, _)| service.library.cipher(&key.info.properties.cipher))
@@ -35,7 +38,8 @@ impl Operation for Pay {
         let name = |command: &dyn Payment| command.circuit_name(&facts);
         if self.commands.iter().any(|command| name(command.payment()) != name(first.payment())) {
             return Err(malformed(
-                "the payment commands of one request are of one kind, with data of the same form and length".into(),
+                "the payment commands of one request are of one kind, with data of the same form and length"
+                    .into(),
             ));
         }
 

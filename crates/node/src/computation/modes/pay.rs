@@ -15,10 +15,10 @@
 use polyclave_api::{Refusal, Step};
 use polyclave_cipher::Cells;
 use polyclave_payments::{Command, Purpose};
+use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::{Input, Session};
 use polyclave_protocol::service::ServiceSession;
-use polyclave_protocol::{Error, Result};
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
@@ -57,11 +57,10 @@ impl Commands {
         Commands { commands, purposes, blocks, attempted, asked: false, answers: None }
     }
 
-    fn compute(&mut self, at: &mut Computation<'_>) -> Result<Computed> {
+    fn compute(&mut self, at: &mut Computation<'_>) -> Result<Computed, Error> {
         let (lanes, library) = (self.commands.len(), at.library);
         let first = self.commands.first().ok_or_else(|| Error::misuse("no command"))?.payment();
-        let of_keys: Vec<_> =
-            [(at.circuits, at.key)].into_iter().chain(at.others.iter().copied()).collect();
+        let of_keys: Vec<_> = [(at.circuits, at.key)].into_iter().chain(at.others.iter().copied()).collect();
         let ciphers: Vec<_> = of_keys.iter().map(|(circuits, _)| &circuits.cipher).collect();
         let facts = facts(&self.purposes, &ciphers);
         let circuit = library.payments.get(first, &facts, &at.protocol)?;
