@@ -1,13 +1,20 @@
 //! What a header says about a key, in both directions.
 
 use super::parse::{key_version, text};
+use super::payments::usage_of;
 use super::{BlockHeader, HEADER, Version};
 use crate::{MessageOption, Mode, NewKey, Usage};
+use polyclave_payments::Purpose;
 
 impl BlockHeader {
     /// For a key, as it is: with all that it is for. The error says why no header fits it.
     pub fn of(key: &NewKey) -> Result<BlockHeader, String> {
         use Usage::{Decrypt, Encrypt, Mac, Unwrap, Wrap};
+        if let Some(purpose) = key.purpose() {
+            let (usage, modes_of_use) = usage_of(&purpose).ok_or_else(|| unfit(key))?;
+            let mode_of_use = modes_of_use[0];
+            return Ok(BlockHeader { usage, mode_of_use, key_version: *b"00", exportability: b'E' });
+        }
         let usage = match (key.usage.as_slice(), key.modes.as_slice()) {
             ([Mac], _) => *b"M6",
             ([Encrypt, Decrypt] | [Encrypt] | [Decrypt], _) => *b"D0",
@@ -55,6 +62,15 @@ impl BlockHeader {
 
     /// Refuses to make a key of a block that is not for all that the key would be for.
     pub fn may_become(&self, new: &NewKey) -> Result<(), String> {
+        if self.exportability == b'N' && new.wrappable {
+            return Err("the key block says that the key must not be exported: leave out wrappable".into());
+        }
+        if let Some(purpose) = new.purpose() {
+            return match self.is_of(&purpose) {
+                true => Ok(()),
+                false => Err(format!("{} does not allow the usage {purpose}", self.message())),
+            };
+        }
         let allowed = self.allows();
         if allowed.is_empty() {
             return Err(format!(
@@ -69,10 +85,14 @@ impl BlockHeader {
         if !self.takes(&new.modes) {
             return Err(format!("{} does not fit the modes of the new key", self.message()));
         }
-        if self.exportability == b'N' && new.wrappable {
-            return Err("the key block says that the key must not be exported: leave out wrappable".into());
-        }
         Ok(())
+    }
+
+    /// Whether it is that of a key for a purpose of payments, and of no other kind of key.
+    fn is_of(&self, purpose: &Purpose) -> bool {
+        usage_of(purpose).is_some_and(|(usage, modes_of_use)| {
+            self.usage == usage && modes_of_use.contains(&self.mode_of_use)
+        })
     }
 
     /// Refuses a header that allows more than the key is for.
@@ -80,10 +100,11 @@ impl BlockHeader {
         let allowed = self.allows();
         let derives = |usage: &[Usage]| usage == [Usage::Derive] || usage == [Usage::Kdf];
         let is_for = match &self.usage {
+            _ if key.purpose().is_some() => key.purpose().is_some_and(|purpose| self.is_of(&purpose)),
             b"B3" => !allowed.is_empty() && derives(&key.usage),
             _ => !allowed.is_empty() && allowed.iter().all(|usage| key.usage.contains(usage)),
         };
-        if !is_for || !self.takes(&key.modes) {
+        if !is_for || (key.purpose().is_none() && !self.takes(&key.modes)) {
             return Err(format!("{}; {} allows more or another thing", unfit(key), self.message()));
         }
         if !matches!(self.exportability, b'E' | b'N' | b'S') {

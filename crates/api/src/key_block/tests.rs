@@ -127,6 +127,45 @@ fn a_key_gets_no_use_that_its_block_does_not_allow_in_either_direction() {
 }
 
 #[test]
+fn a_key_for_payments_has_the_block_of_its_purpose_and_no_other() {
+    let key = |purpose: &str| NewKey {
+        usage: vec![Usage::Payment(purpose.parse().expect("a purpose"))],
+        ..NewKey::for_modes("k", "3des-ede2", &[], 1)
+    };
+    let purposes = [
+        "pin-encryption",
+        "pin-verification-visa",
+        "pin-verification-ibm3624:0123456789012345",
+        "card-verification",
+        "mac-retail",
+        "mac-cmac",
+        "dukpt-base",
+        "data-encryption",
+        "emv-cryptograms",
+        "emv-confidentiality",
+        "emv-integrity",
+        "emv-dynamic-values",
+        "personalization",
+    ];
+    for purpose in purposes {
+        let header = BlockHeader::of(&key(purpose)).expect("it has one");
+        for other in purposes {
+            let fits = purpose == other;
+            assert_eq!(header.may_become(&key(other)).is_ok(), fits, "{purpose} {other}");
+            assert_eq!(header.may_leave_as(&key(other)).is_ok(), fits, "{purpose} {other}");
+        }
+        let never = BlockHeader { exportability: b'N', ..header };
+        assert!(never.may_become(&NewKey { wrappable: true, ..key(purpose) }).is_err());
+        assert!(BlockHeader { mode_of_use: b'S', ..never }.may_become(&key(purpose)).is_err());
+    }
+    let wraps = NewKey { usage: vec![Usage::Wrap], ..NewKey::for_modes("k", "3des-ede2", &[], 1) };
+    let of_pins = BlockHeader::of(&key("pin-encryption")).expect("it has one");
+    assert!(of_pins.may_become(&wraps).is_err() && of_pins.may_leave_as(&wraps).is_err());
+    assert!(BlockHeader::of(&wraps).expect("it has one").may_become(&key("pin-encryption")).is_err());
+    assert!(BlockHeader::of(&key("milenage-subscriber")).is_err());
+}
+
+#[test]
 fn a_block_holds_a_key_of_its_algorithm_only() {
     let block = KeyBlock::parse(&block()).expect("a block");
     assert_eq!(block.holds("aes-256", 32), Ok(()));

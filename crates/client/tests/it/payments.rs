@@ -1,41 +1,37 @@
 //! Payment commands give what public sources say, under every protocol, for who may, and fail alike.
 
-use std::time::Instant;
+use std::sync::Arc;
 
-use polyclave_api::{NewKey, Usage};
-use polyclave_client::Client;
+use polyclave_api::{Derivation, Mode, NewKey, Reason, Right, Usage, Wrapping};
+use polyclave_client::{Client, Error};
+use polyclave_config::{NodeDir, NodeSettings};
 use polyclave_payments::commands::VerifyPin;
-use polyclave_payments::{Command, EncryptedPin, KeySource, PinFormat, PinReference, Purpose};
+use polyclave_payments::{Command, EncryptedPin, KeySource, PinFormat, PinReference};
 
-use crate::common::from_keys::bytes;
-use crate::common::{TestCluster, insist};
+use crate::common::from_keys::{bytes, only_for, refused};
+use crate::common::{TestCluster, active, insist, key};
 
-const K: &str = "0123456789abcdeffedcba9876543210";
+/// As an example of the method of Visa has them.
+const PVV_KEY: &str = "0123456789abcdeffedcba9876543210";
 const PAN: &str = "1122334455667788";
+const PIN_KEY: &str = "00112233445566778899aabbccddeeff";
 
-/// A payment key that is imported once under a name of its own.
-fn imported(client: &Client, purpose: &str, key: &str) -> String {
-    let purpose: Purpose = purpose.parse().expect("a purpose");
-    let cipher = match (key.len(), key.len() / 2) {
-        _ if purpose.to_string().contains("aes") => "aes-128",
-        (_, 16) => "3des-ede2",
-        (_, 24) => "3des-ede3",
-        _ => "aes-256",
-    };
-    let name = format!("{}-{}", purpose.to_string().replace(':', "-"), &key[..8]);
-    let new =
-        NewKey { usage: vec![Usage::Payment(purpose)], ..NewKey::for_modes(&name, cipher, &[], 1 << 20) };
-    match client.import(new, &bytes(key)) {
-        Ok(_) => {}
-        Err(e) => assert!(e.to_string().contains("is a key"), "{e}"),
-    }
-    name
+/// A key for a purpose of payments.
+fn for_payments(name: &str, purpose: &str, cipher: &str) -> NewKey {
+    let purpose = purpose.parse().expect("a purpose");
+    NewKey { usage: vec![Usage::Payment(purpose)], ..NewKey::for_modes(name, cipher, &[], 1 << 20) }
 }
 
-fn verify(block: &[u8], index: u8, value: &str) -> Command {
-    let pin = EncryptedPin { format: PinFormat::Iso0, block: block.to_vec(), key: KeySource::Direct };
-    let reference = PinReference::Visa { index, value: value.parse().expect("digits") };
-    Command::VerifyPin(VerifyPin { pin, pan: PAN.parse().expect("a card"), reference })
+/// Imports the keys of the example, under names that begin so.
+fn with_keys(client: &Client, name: &str) -> [String; 2] {
+    [("pins", "pin-encryption", PIN_KEY), ("pvv", "pin-verification-visa", PVV_KEY)].map(
+        |(of, purpose, secret)| {
+            let name = format!("{name}-{of}");
+            let new = || for_payments(&name, purpose, "3des-ede2");
+            insist(&|| client.import(new(), &bytes(secret)));
+            name
+        },
+    )
 }
 
 /// A PIN block in format 0.
@@ -44,46 +40,210 @@ fn block(pin: &str) -> Vec<u8> {
     let pin = format!("0{:x}{pin:f<14}", pin.len());
     let field = format!("0000{}", &PAN[3..15]);
     let mut block: Vec<u8> = bytes(&pin).iter().zip(bytes(&field)).map(|(a, b)| a ^ b).collect();
-    let key: Vec<u8> = bytes("00112233445566778899aabbccddeeff");
-    let cipher = des::TdesEde2::new_from_slice(&key).expect("a key");
+    let cipher = des::TdesEde2::new_from_slice(&bytes(PIN_KEY)).expect("a key");
     cipher.encrypt_block(block.as_mut_slice().try_into().expect("a block"));
     block
 }
 
-fn works(cluster: &TestCluster) {
+fn verify(block: &[u8], value: &str) -> Command {
+    let pin = EncryptedPin { format: PinFormat::Iso0, block: block.to_vec(), key: KeySource::Direct };
+    let reference = PinReference::Visa { index: 3, value: value.parse().expect("digits") };
+    Command::VerifyPin(VerifyPin { pin, pan: PAN.parse().expect("a card"), reference })
+}
+
+fn right() -> Command {
+    verify(&block("4524"), "4021")
+}
+
+fn pay(client: &Client, keys: &[String; 2], command: &Command) -> Result<bool, Error> {
+    client.pay(&keys.each_ref().map(String::as_str), command).map(|paid| paid.is_some())
+}
+
+/// One by one and together, under a protocol.
+fn works(cluster: &TestCluster, settled: &dyn Fn()) {
     let client = cluster.client();
-    let pins = imported(&client, "pin-encryption", "00112233445566778899aabbccddeeff");
-    let pvv = imported(&client, "pin-verification-visa", K);
-    let keys = [pins.as_str(), pvv.as_str()];
-    let right = verify(&block("4524"), 3, "4021");
-    let begun = Instant::now();
-    assert!(insist(&|| client.pay(&keys, &right)).is_some());
-    eprintln!("first: {:?}", begun.elapsed());
-    let begun = Instant::now();
-    for _ in 0..5 {
-        assert!(insist(&|| client.pay(&keys, &right)).is_some());
+    let keys = with_keys(&client, "works");
+    settled();
+    assert!(insist(&|| pay(&client, &keys, &right())));
+    settled();
+    assert!(!insist(&|| pay(&client, &keys, &verify(&block("4525"), "4021"))));
+    settled();
+    let several: Vec<Command> =
+        (0..4).map(|i| verify(&block("4524"), if i == 2 { "4022" } else { "4021" })).collect();
+    let paid = insist(&|| client.pay_all(&keys.each_ref().map(String::as_str), &several));
+    let held: Vec<bool> = paid.iter().map(Option::is_some).collect();
+    assert_eq!(held, [true, true, false, true]);
+}
+
+fn works_under(protocol: &str, nodes: usize, threshold: usize) {
+    let mut cluster = TestCluster::define_with(protocol, nodes, threshold);
+    (0..nodes).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    works(&cluster, &|| ());
+}
+
+#[test]
+fn pins_are_verified_under_shamir() {
+    works(&TestCluster::shared(), &|| ());
+}
+
+#[test]
+fn pins_are_verified_under_shamir_active() {
+    let cluster = active::start(64, &[]);
+    works(&cluster, &|| active::fill(&cluster));
+}
+
+#[test]
+fn pins_are_verified_under_replicated() {
+    works_under("replicated", 3, 1);
+}
+
+#[test]
+fn pins_are_verified_under_replicated_active() {
+    works_under("replicated-active", 3, 1);
+}
+
+#[test]
+fn pins_are_verified_under_replicated_four() {
+    works_under("replicated-four", 4, 1);
+}
+
+#[test]
+fn pins_are_verified_under_spdz_tower() {
+    works_under("spdz-tower", 2, 1);
+}
+
+#[test]
+fn pins_are_verified_under_spdz_lt() {
+    works_under("spdz-lt", 2, 1);
+}
+
+#[test]
+fn pins_are_verified_under_tinytable() {
+    works_under("tinytable-linear64", 2, 1);
+}
+
+#[test]
+fn a_key_for_payments_serves_its_purpose_and_nothing_else_and_no_other_key_serves_payments() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let [pins, pvv] = with_keys(&client, "alone");
+    client.generate(key("alone-ecb", "3des-ede2", &[Mode::Ecb])).expect("a key");
+    client.generate(only_for("alone-kek", "aes-128", &[Usage::Wrap])).expect("a key");
+    let both = |first: &str, second: &str| pay(&client, &[first.into(), second.into()], &right());
+    for (first, second) in [(&pvv, &pins), (&pins, &pins), (&pvv, &pvv)] {
+        assert!(matches!(both(first, second), Err(Error::Misuse(_))), "{first} {second}");
     }
-    eprintln!("each: {:?}", begun.elapsed() / 5);
-    assert!(insist(&|| client.pay(&keys, &verify(&block("4525"), 3, "4021"))).is_none());
-    let begun = Instant::now();
-    let many: Vec<Command> =
-        (0..100).map(|i| verify(&block("4524"), 3, if i % 3 == 0 { "4022" } else { "4021" })).collect();
-    let paid = insist(&|| client.pay_all(&keys, &many));
-    eprintln!("hundred: {:?}", begun.elapsed());
-    paid.iter().enumerate().for_each(|(i, paid)| assert_eq!(paid.is_some(), i % 3 != 0));
+    assert!(both(&pins, "alone-ecb").expect_err("refused").to_string().contains("not for payments"));
+    let not_for = |outcome: Result<(), Error>| refused(outcome, Reason::NotForThis, "");
+    let how = Derivation::EcbData { data: vec![1; 16] };
+    not_for(client.derive(&pins, only_for("alone-derived", "des", &[Usage::Derive]), how).map(drop));
+    not_for(client.key(&pins).expect("a key").ecb().encrypt(&[1; 8]).map(drop));
+    not_for(client.key(&pins).expect("a key").cmac(&[1; 8]).map(drop));
+    not_for(client.wrap("alone-kek", &pins, Wrapping::Kwp).map(drop));
+    not_for(client.wrap(&pins, "alone-ecb", Wrapping::Kwp).map(drop));
+    // Neither a second usage nor a mode, nor a cipher that does not fit.
+    let other = |change: &dyn Fn(&mut NewKey)| {
+        let mut new = for_payments("alone-other", "pin-verification-visa", "3des-ede2");
+        change(&mut new);
+        refused(client.generate(new), Reason::Key, "");
+    };
+    other(&|new| new.usage.insert(0, Usage::Derive));
+    other(&|new| new.modes = vec![Mode::Ecb]);
+    other(&|new| new.cipher = "aes-128".into());
+    // A copy is for the same.
+    let id = client.info(&pvv).expect("there").id;
+    let copy = NewKey { usage: vec![Usage::Derive], ..for_payments("alone-copy", "mac-cmac", "3des-ede2") };
+    assert!(client.copy(&pvv, id, copy).is_err());
+    let copy = for_payments("alone-copy", "card-verification", "3des-ede2");
+    assert!(client.copy(&pvv, id, copy).is_err());
+    client.copy(&pvv, id, for_payments("alone-copy", "pin-verification-visa", "3des-ede2")).expect("a copy");
+    assert!(both(&pins, "alone-copy").expect("computed"));
 }
 
 #[test]
-fn a_pin_is_verified_under_shamir() {
-    works(&TestCluster::shared());
+fn payments_take_their_right_for_every_key() {
+    let cluster = TestCluster::shared();
+    let keys = with_keys(&cluster.client(), "rights");
+    let others: Vec<Right> = Right::ALL.into_iter().filter(|right| *right != Right::Pay).collect();
+    let without = cluster.client_with("without-pay", &others, &["*"]);
+    refused(pay(&without, &keys, &right()), Reason::Denied, "pay");
+    let of_one = cluster.client_with("pay-for-one", &[Right::Pay, Right::List], &["rights-pvv"]);
+    cluster.allow("pay-for-one", &[Right::List], &["*"]);
+    assert!(pay(&of_one, &keys, &right()).is_err());
+    let may = cluster.client_with("may-pay", &[Right::Pay, Right::List], &["rights-*"]);
+    assert!(pay(&may, &keys, &right()).expect("computed"));
+}
+
+fn set_limit(cluster: &TestCluster, limit: u64) {
+    for path in &cluster.local.nodes {
+        let mut node = NodeDir::open(path).expect("its directory");
+        let mut settings: NodeSettings = node.settings().clone();
+        settings.limits.failed_payments_an_hour = limit;
+        node.set_settings(settings).expect("saved");
+    }
+}
+
+/// How many wrong PINs are answered.
+fn guesses(client: &Client, keys: &[String; 2]) -> usize {
+    let wrong = verify(&block("4525"), "4021");
+    (0..)
+        .take_while(|_| match pay(client, keys, &wrong) {
+            Ok(held) => !held,
+            Err(e) => {
+                refused(Err::<(), _>(e), Reason::Spent, "verifications under the key have failed");
+                false
+            }
+        })
+        .count()
+}
+
+/// An hour may end in the middle of this: then it may be twice as many.
+#[test]
+fn so_many_guesses_are_answered_in_an_hour_whichever_nodes_serve_and_however_often_they_start() {
+    const LIMIT: usize = 12;
+    let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
+    set_limit(&cluster, LIMIT as u64);
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let client = cluster.client();
+    let keys = with_keys(&client, "guesses");
+    for _ in 0..3 * LIMIT {
+        assert!(insist(&|| pay(&client, &keys, &right())), "what holds does not count");
+    }
+    let begun = hour();
+    let answered = guesses(&client, &keys);
+    assert!(answered >= LIMIT && (answered == LIMIT || hour() > begun), "{answered}");
+    for node in 0..3 {
+        cluster.stop(node);
+        cluster.restart(node);
+    }
+    cluster.wait_until_ready();
+    assert!(guesses(&cluster.client(), &keys) == 0 || hour() > begun, "not after a start either");
+    // A command that holds cannot be told from one that does not before it is computed.
+    assert!(pay(&cluster.client(), &keys, &right()).is_err() || hour() > begun);
+}
+
+fn hour() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    now.as_secs() / 3600
 }
 
 #[test]
-fn a_pin_is_verified_under_replicated_active() {
-    works(&{
-        let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
-        (0..3).for_each(|node| cluster.restart(node));
-        cluster.wait_until_ready();
-        cluster
-    });
+fn a_log_has_the_names_of_the_keys_and_nothing_of_the_card() {
+    let cluster: Arc<TestCluster> = TestCluster::shared();
+    let client = cluster.client();
+    let keys = with_keys(&client, "logged");
+    assert!(pay(&client, &keys, &right()).expect("computed"));
+    assert!(!pay(&client, &keys, &verify(&block("4525"), "4021")).expect("computed"));
+    for path in &cluster.local.nodes {
+        let log = std::fs::read_to_string(NodeDir::open(path).expect("its directory").audit_path());
+        let log = log.expect("it is there");
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains("with=logged-pvv")).collect();
+        assert!(lines.len() >= 2, "{log}");
+        assert!(
+            lines.iter().all(|line| line.contains("verify-pin") && !line.contains("334455")),
+            "{lines:?}"
+        );
+    }
 }
