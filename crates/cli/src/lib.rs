@@ -20,6 +20,7 @@ mod names;
 pub mod node;
 pub mod options;
 pub mod output;
+mod pay;
 mod protocols;
 mod random;
 mod rewrap;
@@ -122,6 +123,8 @@ enum Command {
     Tokenize(tokenize::Arguments),
     /// Exchange tokens for the values that they were made of.
     Detokenize(tokenize::Arguments),
+    /// Compute payment commands: verify and translate PINs, compute values of cards, codes and card keys.
+    Pay(pay::Arguments),
     /// Random bytes, to which all nodes contribute.
     Random(random::Arguments),
     /// Write manual pages.
@@ -165,6 +168,7 @@ pub fn main() -> ExitCode {
         Command::Mac(arguments) => mac::run(&arguments),
         Command::Tokenize(arguments) => tokenize::run(&arguments, tokenize::Direction::ToTokens),
         Command::Detokenize(arguments) => tokenize::run(&arguments, tokenize::Direction::ToValues),
+        Command::Pay(arguments) => pay::run(&arguments),
         Command::Random(arguments) => random::run(&arguments),
         Command::Gateway(command) => gateway::run(&command),
         Command::Dashboard(arguments) => dashboard::run(&arguments),

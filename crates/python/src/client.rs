@@ -514,6 +514,34 @@ impl Client {
         }
     }
 
+    /// Computes a payment command under some keys, given by their names in the order in which the command
+    /// takes them. Returns its answer, which is empty if the command only verifies; None if it does not hold.
+    fn pay<'py>(
+        &self,
+        py: Python<'py>,
+        keys: Vec<String>,
+        command: Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let command = convert::payment(py, &command)?;
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let paid = self.repeated(py, |client| client.pay(&keys, &command))?;
+        Ok(paid.map(|answer| PyBytes::new(py, &answer)))
+    }
+
+    /// The same for several commands under the same keys, in order. Those of one kind and form are computed
+    /// together.
+    fn pay_all<'py>(
+        &self,
+        py: Python<'py>,
+        keys: Vec<String>,
+        commands: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+        let commands = commands.iter().map(|command| convert::payment(py, command)).collect::<PyResult<Vec<_>>>()?;
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let paid = self.repeated(py, |client| client.pay_all(&keys, &commands))?;
+        Ok(paid.into_iter().map(|paid| paid.map(|answer| PyBytes::new(py, &answer))).collect())
+    }
+
     /// The token of a value (a string), or the tokens of several (a list, in order), of the same lengths and
     /// alphabet: FF1, under a key for it.
     #[pyo3(signature = (key, values, *, radix=None, alphabet=None, keep_others=false, tweak=None))]

@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use polyclave_api::{KeyInfo, Mode, NodeStatus, Usage};
 use polyclave_client::Client;
+use polyclave_payments::Command;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView};
@@ -91,6 +92,15 @@ fn one_of<T: Copy + ToString>(py: Python<'_>, word: &str, kind: &str, all: &[T])
 
 fn words<T: ToString>(items: &[T]) -> Vec<String> {
     items.iter().map(T::to_string).collect()
+}
+
+/// A payment command, as JSON has it: a dictionary, or the text.
+pub(crate) fn payment(py: Python<'_>, command: &Bound<'_, PyAny>) -> PyResult<Command> {
+    let text = match command.extract::<String>() {
+        Ok(text) => text,
+        Err(_) => py.import("json")?.getattr("dumps")?.call1((command,))?.extract()?,
+    };
+    serde_json::from_str(&text).map_err(|e| misuse(py, &format!("this is no payment command: {e}")))
 }
 
 /// A key as an object of `polyclave.Key`. `nodes` are the nodes that list it, if they were asked one by one.

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
@@ -15,7 +15,8 @@ CheckKind = Literal["cmac", "zeros"]
 SealMode = Literal["gcm", "envelope"]
 #: Called with the number of bytes that are done.
 Progress = Callable[[int], object]
-Usage = Literal["encrypt", "decrypt", "mac", "wrap", "unwrap", "derive", "kdf", "tokenize"]
+#: A usage, or a purpose of payments such as "pin-encryption".
+Usage = Union[Literal["encrypt", "decrypt", "mac", "wrap", "unwrap", "derive", "kdf", "tokenize"], str]
 
 class Reader(Protocol):
     def read(self, size: int, /) -> Buffer: ...
@@ -247,6 +248,12 @@ class Client:
         progress: Optional[Progress] = None,
     ) -> bytes: ...
     def verify_mac(self, key: str, data: Buffer, code: Buffer) -> None: ...
+    def pay(
+        self, keys: Sequence[str], command: Union[str, Mapping[str, Any]]
+    ) -> Optional[bytes]: ...
+    def pay_all(
+        self, keys: Sequence[str], commands: Sequence[Union[str, Mapping[str, Any]]]
+    ) -> list[Optional[bytes]]: ...
     @overload
     def tokenize(
         self,
