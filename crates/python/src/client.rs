@@ -536,7 +536,8 @@ impl Client {
         keys: Vec<String>,
         commands: Vec<Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
-        let commands = commands.iter().map(|command| convert::payment(py, command)).collect::<PyResult<Vec<_>>>()?;
+        let commands =
+            commands.iter().map(|command| convert::payment(py, command)).collect::<PyResult<Vec<_>>>()?;
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let paid = self.repeated(py, |client| client.pay_all(&keys, &commands))?;
         Ok(paid.into_iter().map(|paid| paid.map(|answer| PyBytes::new(py, &answer))).collect())

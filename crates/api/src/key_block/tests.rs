@@ -144,7 +144,6 @@ fn a_key_for_payments_has_the_block_of_its_purpose_and_no_other() {
         "emv-cryptograms",
         "emv-confidentiality",
         "emv-integrity",
-        "emv-dynamic-values",
         "personalization",
     ];
     for purpose in purposes {

@@ -19,6 +19,7 @@ mod mascot_faults;
 mod ot;
 mod ot_checked;
 mod ot_faults;
+mod payment_views;
 mod replicated;
 mod replicated_active;
 mod replicated_active_faults;
