@@ -1,0 +1,90 @@
+//! The method of IBM 3624: validation data is encrypted, the decimalization table makes the leading digits of
+//! it decimal (the natural PIN), and an offset is added digit by digit, modulo 10 (IBM z/OS ICSF, "IBM 3624
+//! PIN verification algorithm").
+//!
+//! Digits are computed with as parity and rest modulo 5, because a sum modulo 10 takes 8 bits, and tables at
+//! most 6. The public digits go in in this form.
+
+use polyclave_cipher::Wire;
+
+use crate::card::Digits;
+use crate::payment::Role;
+use crate::purpose::DecimalizationTable;
+use crate::tables::{residues, sum_modulo_5, table, to_residues};
+use crate::wiring::{Key, Wiring};
+
+use super::is_for_ibm3624;
+
+pub(crate) fn role() -> Role {
+    Role { name: "PIN verification key", takes: is_for_ibm3624 }
+}
+
+/// Digits as residues, two a byte.
+pub(crate) fn public_digits(digits: &Digits) -> Vec<u8> {
+    let values: Vec<u8> = digits.values().map(residues).collect();
+    values.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect()
+}
+
+/// Which digit of the natural PIN is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// Itself.
+    Plus,
+    /// What it takes to get to 0 modulo 10.
+    Minus,
+}
+
+/// The first digits of the natural PIN, as residues. The validation data is public.
+pub(crate) fn natural(
+    w: &mut Wiring,
+    key: &Key,
+    decimalization: &DecimalizationTable,
+    count: usize,
+    sign: Sign,
+) -> Vec<Vec<Wire>> {
+    let name = if sign == Sign::Plus { "natural" } else { "minus natural" };
+    let table = table(&format!("{name} {decimalization}"), 4, 4, |x| {
+        let digit = decimalization.digits()[usize::from(x)];
+        residues(if sign == Sign::Plus { digit } else { (10 - digit) % 10 })
+    });
+    let data = w.public(8);
+    let encrypted = w.encrypt(key, &data);
+    let bits = w.bits(&encrypted);
+    bits.chunks(4).take(count).map(|nibble| w.lookup(&table, nibble)).collect()
+}
+
+/// Public digits in the form in which they are computed with.
+pub(crate) fn public_residues(w: &mut Wiring, count: usize) -> Vec<Vec<Wire>> {
+    let public = w.public(count.div_ceil(2));
+    let bits = w.bits(&public);
+    bits.chunks(4).take(count).map(<[Wire]>::to_vec).collect()
+}
+
+/// Nibbles that are digits as residues.
+pub(crate) fn residues_of(w: &mut Wiring, digits: &[Vec<Wire>]) -> Vec<Vec<Wire>> {
+    let table = to_residues();
+    digits.iter().map(|digit| w.lookup(&table, digit)).collect()
+}
+
+/// Sums modulo 10, digit by digit.
+pub(crate) fn sums(w: &mut Wiring, x: &[Vec<Wire>], y: &[Vec<Wire>]) -> Vec<Vec<Wire>> {
+    let table = sum_modulo_5();
+    let sum = |(x, y): (&Vec<Wire>, &Vec<Wire>)| {
+        let mut sum = w.xor_bits(&[&x[..1], &y[..1]]);
+        sum.extend(w.lookup(&table, &[&x[1..], &y[1..]].concat()));
+        sum
+    };
+    x.iter().zip(y).map(sum).collect()
+}
+
+/// The condition that a PIN is the natural one plus the public offset.
+pub(crate) fn require_pin(w: &mut Wiring, key: &Key, table: &DecimalizationTable, pin: &[Vec<Wire>]) {
+    let natural = natural(w, key, table, pin.len(), Sign::Plus);
+    let offset = public_residues(w, pin.len());
+    let expected = sums(w, &natural, &offset);
+    let entered = residues_of(w, pin);
+    for (expected, entered) in expected.iter().zip(&entered) {
+        let difference = w.xor_bits(&[expected, entered]);
+        w.require_zero(&difference);
+    }
+}
