@@ -51,6 +51,7 @@ pub use verify_pin::VerifyPin;
 /// A command on one card or message. Messages between programs number the variants: new ones go to the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
+#[serde(rename_all = "kebab-case")]
 pub enum Command {
     /// Whether the PIN of a block is that of a card.
     VerifyPin(VerifyPin),

@@ -14,12 +14,14 @@ const MOST_BYTES: usize = 4096;
 
 /// A mode of operation (SP 800-38A).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DataMode {
     /// Blocks alone.
     Ecb,
     /// Chained blocks, after an initialization vector of one block.
     Cbc {
         /// The vector.
+        #[serde(with = "crate::hexadecimal")]
         iv: Vec<u8>,
     },
 }

@@ -16,6 +16,7 @@ use crate::wiring::{Key, Wiring};
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dukpt {
     /// The key serial number: 10 bytes for Triple DES, 12 for AES.
+    #[serde(with = "crate::hexadecimal")]
     pub ksn: Vec<u8>,
     /// Which key the terminal used. X9.24-1 has [`WorkingKey::Tdes2`] only.
     pub working: WorkingKey,
@@ -30,6 +31,7 @@ impl std::fmt::Debug for Dukpt {
 
 /// The algorithm of a key that DUKPT derives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum WorkingKey {
     /// Triple DES with two keys.
     Tdes2,
@@ -72,6 +74,7 @@ impl WorkingKey {
 
 /// What the derived key is for. Each purpose has a key of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DukptUsage {
     /// PINs.
     Pin,

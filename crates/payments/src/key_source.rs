@@ -9,6 +9,7 @@ use crate::wiring::{Key, Wiring};
 
 /// A key of the request, or one that is derived from it for a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum KeySource {
     /// The key itself.
     Direct,

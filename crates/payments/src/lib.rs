@@ -7,6 +7,7 @@ mod data;
 mod decimalize;
 mod dukpt;
 mod emv;
+mod hexadecimal;
 mod key_source;
 mod lorawan;
 mod mac;

@@ -13,6 +13,7 @@ pub(crate) const MOST_BYTES: usize = 4096;
 
 /// How a message is filled up to whole blocks (ISO 9797-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum MessagePadding {
     /// Zeros, where the last block is not full (method 1).
     Zeros,
@@ -34,6 +35,7 @@ impl MessagePadding {
 
 /// A way to authenticate a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum MacMethod {
     /// The retail MAC: ISO 9797-1, algorithm 3, with DES (ANSI X9.19).
     Retail {
@@ -54,6 +56,7 @@ pub struct MacInput {
     /// Which key of a transaction, with DUKPT: one of the usages for MACs.
     pub usage: DukptUsage,
     /// The message: 1 to 4096 bytes.
+    #[serde(with = "crate::hexadecimal")]
     pub message: Vec<u8>,
 }
 

@@ -10,6 +10,7 @@ use crate::wiring::{Key, Value, Wiring};
 
 /// What the second key of a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OperatorValue {
     /// The card's own value OPc.
     Opc,

@@ -41,6 +41,7 @@ const MOST: usize = 12;
 
 /// A format of PIN blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PinFormat {
     /// ISO format 0 (ANSI X9.8): bound to the card number.
     Iso0,
@@ -137,6 +138,7 @@ pub struct EncryptedPin {
     /// How the PIN is written in it.
     pub format: PinFormat,
     /// The encrypted block.
+    #[serde(with = "crate::hexadecimal")]
     pub block: Vec<u8>,
     /// Under what it is encrypted.
     pub key: KeySource,

@@ -12,6 +12,7 @@ use crate::purpose::Purpose;
 
 /// With what a PIN is compared. All of it is public to the nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PinReference {
     /// By the method of Visa.
     Visa {
@@ -23,6 +24,7 @@ pub enum PinReference {
     /// By the method of IBM 3624. The decimalization table belongs to the key.
     Ibm3624 {
         /// What is encrypted: 16 hexadecimal digits, made of the card number.
+        #[serde(with = "crate::hexadecimal")]
         validation_data: [u8; 8],
         /// What is added to the natural PIN: as many digits as the PIN has.
         offset: Digits,

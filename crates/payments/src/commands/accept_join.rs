@@ -15,6 +15,7 @@ use crate::wiring::Wiring;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptJoin {
     /// MHDR, JoinNonce, NetID (Home_NetID), DevAddr, DLSettings, RxDelay and perhaps CFList: 13 or 29 bytes.
+    #[serde(with = "crate::hexadecimal")]
     pub message: Vec<u8>,
     /// Which keys are used.
     pub version: JoinVersion,
@@ -22,6 +23,7 @@ pub struct AcceptJoin {
 
 /// Which keys are used for a join-accept message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum JoinVersion {
     /// LoRaWAN 1.0: the device's key for both.
     V1_0,
@@ -31,10 +33,13 @@ pub enum JoinVersion {
         /// to those are encrypted under a derived key, too.
         request_type: u8,
         /// The JoinEUI of the request.
+        #[serde(with = "crate::hexadecimal")]
         join_eui: [u8; 8],
         /// The DevEUI of the request.
+        #[serde(with = "crate::hexadecimal")]
         dev_eui: [u8; 8],
         /// The DevNonce of the request, or the rejoin counter.
+        #[serde(with = "crate::hexadecimal")]
         dev_nonce: [u8; 2],
     },
 }

@@ -13,10 +13,13 @@ use crate::wiring::Wiring;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthenticateSim {
     /// The random challenge RAND.
+    #[serde(with = "crate::hexadecimal")]
     pub challenge: [u8; 16],
     /// The sequence number SQN.
+    #[serde(with = "crate::hexadecimal")]
     pub sequence: [u8; 6],
     /// The authentication management field AMF.
+    #[serde(with = "crate::hexadecimal")]
     pub management: [u8; 2],
     /// What the second key is.
     pub operator: OperatorValue,

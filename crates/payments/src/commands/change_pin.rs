@@ -17,6 +17,7 @@ use crate::wiring::{Key, Value, Wiring};
 
 /// How the PIN block is filled up before it is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ScriptPadding {
     /// By a block that begins with a bit: common core definitions of EMV.
     Block,
@@ -37,6 +38,7 @@ pub struct ChangePin {
     /// How the PIN is filled up.
     pub padding: ScriptPadding,
     /// The command, up to the encrypted PIN.
+    #[serde(with = "crate::hexadecimal")]
     pub message: Vec<u8>,
 }
 

@@ -13,6 +13,7 @@ pub struct DecryptData {
     /// Under what.
     pub key: DataKey,
     /// The data.
+    #[serde(with = "crate::hexadecimal")]
     pub data: Vec<u8>,
 }
 

@@ -15,8 +15,10 @@ use crate::wiring::Wiring;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeriveSessionKeys {
     /// JoinNonce, which is AppNonce in LoRaWAN 1.0.
+    #[serde(with = "crate::hexadecimal")]
     pub join_nonce: [u8; 3],
     /// DevNonce.
+    #[serde(with = "crate::hexadecimal")]
     pub dev_nonce: [u8; 2],
     /// Which keys.
     pub keys: SessionKeys,
@@ -24,20 +26,24 @@ pub struct DeriveSessionKeys {
 
 /// Which session keys are derived.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SessionKeys {
     /// NwkSKey and AppSKey of LoRaWAN 1.0.
     V1_0 {
         /// The network's NetID.
+        #[serde(with = "crate::hexadecimal")]
         net_id: [u8; 3],
     },
     /// FNwkSIntKey, SNwkSIntKey and NwkSEncKey of LoRaWAN 1.1.
     Network {
         /// JoinEUI.
+        #[serde(with = "crate::hexadecimal")]
         join_eui: [u8; 8],
     },
     /// AppSKey of LoRaWAN 1.1.
     Application {
         /// JoinEUI.
+        #[serde(with = "crate::hexadecimal")]
         join_eui: [u8; 8],
     },
 }

@@ -28,6 +28,7 @@ pub struct GeneratePin {
 
 /// Where a PIN comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PinMethod {
     /// Random; the answer ends with its PVV.
     RandomWithPvv {
@@ -37,16 +38,19 @@ pub enum PinMethod {
     /// Random; the answer ends with its offset by the method of IBM 3624.
     RandomWithOffset {
         /// What is encrypted.
+        #[serde(with = "crate::hexadecimal")]
         validation_data: [u8; 8],
     },
     /// The natural PIN of IBM 3624.
     Natural {
         /// What is encrypted.
+        #[serde(with = "crate::hexadecimal")]
         validation_data: [u8; 8],
     },
     /// The natural PIN plus an offset.
     FromOffset {
         /// What is encrypted.
+        #[serde(with = "crate::hexadecimal")]
         validation_data: [u8; 8],
         /// As many digits as the PIN.
         offset: Digits,

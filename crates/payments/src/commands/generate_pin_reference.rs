@@ -25,6 +25,7 @@ pub struct GeneratePinReference {
 
 /// What is made of a PIN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ReferenceMethod {
     /// The PVV of Visa.
     Pvv {
@@ -34,6 +35,7 @@ pub enum ReferenceMethod {
     /// The offset of IBM 3624.
     Offset {
         /// What is encrypted.
+        #[serde(with = "crate::hexadecimal")]
         validation_data: [u8; 8],
         /// How many digits the PIN has. Another PIN is refused.
         length: u8,

@@ -17,6 +17,7 @@ pub struct GenerateScriptMac {
     /// How its key becomes that of the transaction.
     pub session_key: SessionKey,
     /// The command. It is filled up with a bit and zeros.
+    #[serde(with = "crate::hexadecimal")]
     pub message: Vec<u8>,
     /// Bytes of the MAC: 4 to 8.
     pub length: u8,

@@ -15,6 +15,7 @@ pub struct ReencryptData {
     /// Under what it goes.
     pub outgoing: DataKey,
     /// The ciphertext.
+    #[serde(with = "crate::hexadecimal")]
     pub data: Vec<u8>,
 }
 

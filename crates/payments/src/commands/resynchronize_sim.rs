@@ -12,8 +12,10 @@ use crate::wiring::Wiring;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResynchronizeSim {
     /// The challenge RAND that the card refused.
+    #[serde(with = "crate::hexadecimal")]
     pub challenge: [u8; 16],
     /// What the card sent: the hidden sequence number (6 bytes) and MAC-S (8).
+    #[serde(with = "crate::hexadecimal")]
     pub token: [u8; 14],
     /// What the second key is.
     pub operator: OperatorValue,

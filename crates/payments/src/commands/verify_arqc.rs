@@ -21,6 +21,7 @@ pub struct CryptogramInput {
     /// How its key becomes that of the transaction.
     pub session_key: SessionKey,
     /// The data of the transaction.
+    #[serde(with = "crate::hexadecimal")]
     pub data: Vec<u8>,
     /// How the data is filled up: zeros for Visa's version 10, else a bit and zeros.
     pub padding: MessagePadding,
@@ -76,17 +77,21 @@ impl CryptogramInput {
 
 /// The issuer's answer to a card.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Arpc {
     /// Method 1 (section 8.2.1): 8 bytes.
     Method1 {
         /// The authorization response code.
+        #[serde(with = "crate::hexadecimal")]
         code: [u8; 2],
     },
     /// Method 2 (section 8.2.2): 4 bytes.
     Method2 {
         /// The card status update.
+        #[serde(with = "crate::hexadecimal")]
         status: [u8; 4],
         /// Proprietary authentication data: at most 8 bytes.
+        #[serde(with = "crate::hexadecimal")]
         proprietary: Vec<u8>,
     },
 }
@@ -98,6 +103,7 @@ pub struct VerifyArqc {
     /// What the card signed.
     pub input: CryptogramInput,
     /// The cryptogram that came.
+    #[serde(with = "crate::hexadecimal")]
     pub cryptogram: [u8; BYTES],
     /// The answer to the card, if one is wanted.
     pub response: Option<Arpc>,

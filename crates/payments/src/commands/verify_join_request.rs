@@ -15,8 +15,10 @@ const BYTES: usize = 19;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyJoinRequest {
     /// MHDR, JoinEUI, DevEUI, DevNonce: 19 bytes.
+    #[serde(with = "crate::hexadecimal")]
     pub message: Vec<u8>,
     /// The message integrity code.
+    #[serde(with = "crate::hexadecimal")]
     pub code: [u8; MIC_BYTES],
 }
 

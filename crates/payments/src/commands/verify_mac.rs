@@ -13,6 +13,7 @@ pub struct VerifyMac {
     /// Of what.
     pub input: MacInput,
     /// The MAC that was given, at least 4 bytes.
+    #[serde(with = "crate::hexadecimal")]
     pub mac: Vec<u8>,
 }
 

@@ -9,6 +9,7 @@ use crate::wiring::{Key, Value, Wiring};
 
 /// How a card's number becomes the block that is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CardKeyMethod {
     /// The last 16 digits of the number and the sequence number.
     OptionA,

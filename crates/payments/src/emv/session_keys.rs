@@ -10,6 +10,7 @@ use crate::wiring::{Value, Wiring};
 
 /// Branches at each node of the tree of EMV 2000. It is so high that there is a key for every counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Branches {
     /// Two, and 16 levels.
     Two,
@@ -29,34 +30,41 @@ impl Branches {
 
 /// How a card's key becomes that of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SessionKey {
     /// Not at all.
     CardKey,
     /// The common session key for application cryptograms.
     Common {
         /// The application transaction counter (ATC).
+        #[serde(with = "crate::hexadecimal")]
         counter: [u8; 2],
     },
     /// The session key of M/Chip for application cryptograms.
     Mastercard {
         /// The application transaction counter (ATC).
+        #[serde(with = "crate::hexadecimal")]
         counter: [u8; 2],
         /// The terminal's unpredictable number.
+        #[serde(with = "crate::hexadecimal")]
         unpredictable: [u8; 4],
     },
     /// The common session key for scripts, from an application cryptogram. M/Chip uses it, too.
     Cryptogram {
         /// The cryptogram of the transaction, or what counts scripts up from it.
+        #[serde(with = "crate::hexadecimal")]
         cryptogram: [u8; 8],
     },
     /// The key of Visa's scripts.
     VisaScript {
         /// The application transaction counter (ATC).
+        #[serde(with = "crate::hexadecimal")]
         counter: [u8; 2],
     },
     /// The tree of EMV 2000.
     Tree {
         /// The application transaction counter (ATC).
+        #[serde(with = "crate::hexadecimal")]
         counter: [u8; 2],
         /// Its shape.
         branches: Branches,

@@ -1,5 +1,5 @@
-//! Known answers. `tests/vectors` has them with their sources; bytes begin with `0x` there. Each is evaluated
-//! in both forms of its circuit.
+//! Known answers. `tests/vectors` has them with their sources. Each is evaluated in both forms of its
+//! circuit.
 
 use std::collections::HashMap;
 
@@ -28,21 +28,7 @@ impl Vector {
     }
 
     pub fn command(&self) -> Command {
-        serde_json::from_value(with_bytes(&self.command)).unwrap_or_else(|e| panic!("{}: {e}", self.command))
-    }
-}
-
-/// Texts that begin with `0x` as lists of numbers.
-fn with_bytes(value: &Value) -> Value {
-    match value {
-        Value::String(text) if text.starts_with("0x") => {
-            bytes(&text[2..]).into_iter().map(Value::from).collect::<Vec<Value>>().into()
-        }
-        Value::Array(items) => items.iter().map(with_bytes).collect::<Vec<Value>>().into(),
-        Value::Object(fields) => {
-            Value::Object(fields.iter().map(|(name, value)| (name.clone(), with_bytes(value))).collect())
-        }
-        other => other.clone(),
+        serde_json::from_value(self.command.clone()).unwrap_or_else(|e| panic!("{}: {e}", self.command))
     }
 }
 
