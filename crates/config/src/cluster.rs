@@ -1,11 +1,16 @@
 //! The cluster file: which nodes work together, where they are, and how. All nodes and clients have the same
 //! file.
+//!
+//! A field that an older program does not know is an error there: what it stands for would be missing. So a
+//! file with a field that came later says which version it has, and which release brought that
+//! ([`CLUSTER_FILES`]). Programs look at this first.
 
 use std::path::Path;
 
 use polyclave_protocol::descriptor::Threshold;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::random_bytes;
+use polyclave_protocol::versions::{self, CLUSTER_FILES};
 use polyclave_protocol::{Party, PartySet, catalog};
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
@@ -16,6 +21,12 @@ use crate::{Card, Error, Fingerprint, Result, Role, Roles, check_name, private, 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
+    /// Which fields there can be.
+    #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
+    version: u8,
+    /// The release that brought this version, for programs that do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    release: Option<String>,
     #[serde(with = "hex::serde")]
     id: [u8; 16],
     protocol: String,
@@ -37,6 +48,41 @@ pub struct Cluster {
     /// Which nodes of the file this is about, if it is a standby pair.
     #[serde(skip)]
     pair: Option<PartySet>,
+}
+
+/// The version of a file that does not say which one it has.
+const FIRST_VERSION: u8 = 1;
+
+fn first_version() -> u8 {
+    FIRST_VERSION
+}
+
+fn is_first_version(version: &u8) -> bool {
+    *version == FIRST_VERSION
+}
+
+/// What a program reads first: it can, whatever else there is.
+#[derive(Deserialize)]
+struct Head {
+    version: Option<u64>,
+    release: Option<String>,
+}
+
+impl Head {
+    /// Refuses a version that this program does not know.
+    fn check(&self) -> Result<()> {
+        let Some(version) = self.version.filter(|version| !CLUSTER_FILES.spoken().contains(*version)) else {
+            return Ok(());
+        };
+        let is_shown = |release: &&String| check_name("release", release).is_ok();
+        let to = self.release.as_ref().filter(is_shown).map_or("the release that wrote it", String::as_str);
+        Err(Error::misuse(format!(
+            "the cluster file has version {version}, and this program ({}) knows {}. Nothing was changed. Upgrade this program to {to}, or \
+             a later one",
+            versions::release(),
+            CLUSTER_FILES.spoken()
+        )))
+    }
 }
 
 /// The cluster that another one replaces: all its keys move to the new one (`polyclave node reshare`).
@@ -90,8 +136,20 @@ impl Cluster {
         let protocol = protocol.into();
         let (roles, worker_group) = (Roles::default(), 0);
         let (replaces, standby, pair) = (None, false, None);
-        let cluster =
-            Cluster { id, protocol, threshold, replaces, roles, standby, cards, worker_group, pair };
+        let (version, release) = (FIRST_VERSION, None);
+        let cluster = Cluster {
+            version,
+            release,
+            id,
+            protocol,
+            threshold,
+            replaces,
+            roles,
+            standby,
+            cards,
+            worker_group,
+            pair,
+        };
         cluster.check()?;
         Ok(cluster)
     }
@@ -142,8 +200,11 @@ impl Cluster {
         self.replaces.as_ref().is_some_and(|replaced| replaced.id == other.id)
     }
 
-    /// Reads a cluster file.
+    /// Reads a cluster file, if this program knows its version.
     pub fn parse(text: &str) -> Result<Cluster> {
+        if let Ok(head) = text::parse::<Head>(text) {
+            head.check()?;
+        }
         let cluster: Cluster = text::parse(text)?;
         cluster.check()?;
         Ok(cluster)
@@ -416,6 +477,9 @@ impl Cluster {
     }
 
     fn check(&self) -> Result<()> {
+        if let Some(release) = &self.release {
+            check_name("release", release)?;
+        }
         let n = self.cards.len();
         if !(2..=PartySet::MAX).contains(&n) {
             return Err(Error::misuse(format!("a cluster of {n} nodes; it takes 2 to {}", PartySet::MAX)));
@@ -492,6 +556,28 @@ mod tests {
         assert_eq!(Cluster::load(&file).expect("loaded"), cluster);
         assert_eq!(cluster.party_of(&certificate(2)), Some(Party(1)));
         assert_eq!(cluster.party_of(&certificate(9)), None);
+    }
+
+    #[test]
+    fn a_file_of_a_later_version_is_refused_with_the_release_to_upgrade_to() {
+        let (first, text) = (cluster(), cluster().to_text());
+        assert!(!text.contains("version"), "programs of 0.3.0 read it: {text}");
+        assert_eq!(Cluster::parse(&text.replace("id =", "version = 1\nid =")).expect("the same").id, {
+            Cluster::parse(&text).expect("parsed").id
+        });
+        // Whatever else is in it.
+        let later = |head: &str| {
+            let text = first.to_text().replace("id =", &format!("{head}\nflies = true\nid ="));
+            Cluster::parse(&text).expect_err("too new").to_string()
+        };
+        let message = later("version = 2\nrelease = \"0.9.0\"");
+        assert!(message.contains("has version 2") && message.contains("knows version 1"), "{message}");
+        assert!(message.contains("Nothing was changed. Upgrade this program to 0.9.0"), "{message}");
+        let message = later("version = 300\nrelease = \"a\\nb\"");
+        assert!(message.contains("Upgrade this program to the release that wrote it"), "{message}");
+        assert!(later("version = 0").contains("has version 0"));
+        assert!(!later("version = -1").is_empty(), "it is no version");
+        assert!(later("").contains("flies"));
     }
 
     #[test]

@@ -75,6 +75,7 @@ impl Fingerprint {
                 numbers.iter().for_each(|number| fields.number((*number).into()));
             }
         }
+        // The version of the file stands for no more than the fields that it has.
         // Nothing without standby pairs. This word has another length, too.
         if cluster.has_standby() {
             fields.bytes(b"standby pairs");

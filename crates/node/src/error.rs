@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use polyclave_api::{Reason, Refusal};
-use polyclave_protocol::Error;
+use polyclave_protocol::{Error, Party};
 use polyclave_store::{Store, StoreError};
 
 use crate::SAYS_REFRESHING;
@@ -42,6 +42,12 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
             Refusal::new(Reason::Internal, other.reason())
         }
     }
+}
+
+/// The refusal of a node that stops: its client asks others at once.
+pub(crate) fn stops(me: Party) -> Refusal {
+    let message = "this node is about to stop; ask other nodes, or this one when it is back";
+    Refusal::new(Reason::Unavailable, message).because_of(me)
 }
 
 /// While a server is gone every request fails: the log says so now and then.

@@ -267,7 +267,7 @@ fn start(
         threads: threads.clone(),
         store: store.clone(),
         network: network.clone(),
-        rollback_guard: Marks::new(members.clone(), store.clone(), network.clone(), faults),
+        rollback_guard: Marks::new(members.clone(), store.clone(), network.clone(), threads.clone(), faults),
         material: material.clone(),
         rules: rules.clone(),
         clients: Arc::new(Clients::new(NodeLimits { connections: files.clients, ..limits.clone() })),
@@ -319,7 +319,7 @@ fn start(
     let pairs = Arc::<Pairs>::default();
     let of_clients = pairs.clone();
     threads.push(core.spawn("clients", move |core| {
-        receive_clients(core, &reception, &|pair| of_clients.core_of(pair));
+        receive_clients(core, reception, &|pair| of_clients.core_of(pair));
     })?);
     if core.members.cluster.has_standby() {
         let (dir, given) = (dir.clone(), pairs.clone());
@@ -410,6 +410,7 @@ fn admits(rules: Rules) -> Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync
 fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Server>) {
     tracing::info!("stopping");
     core.threads.stop();
+    core.network.peers.wake();
     for thread in threads {
         // A thread that panicked has already ended.
         let _ = thread.join();

@@ -81,8 +81,11 @@ use crate::{FaultInjection, Result};
 use next_step::{NextStep, ReshareState, next_step};
 use plan::Plan;
 
-/// Version of what the nodes tell each other here.
-const VERSION: &[u8] = b"reshare 5";
+/// What the nodes are about to do, compared in the hello. It does not change: what they tell each other here
+/// is of the version on which the hello agrees, the lowest of all
+/// ([`NODES`](polyclave_protocol::versions::NODES), `AgreedSession::version`). The number is from before
+/// there were such versions.
+const PURPOSE: &[u8] = b"reshare 5";
 /// How long a node may compute and store before the others hear from it again. Under protocols with MACs,
 /// some nodes make material for a whole piece of the keys meanwhile (`reshare/masks.rs`): two nodes on two
 /// busy cores took 15 s for the largest one. A program that ends is noticed at once, however long this is.
@@ -338,7 +341,7 @@ impl Node<'_> {
     /// One try, from the beginning.
     fn attempt(&mut self, net: &mut TlsNet) -> Result<Done> {
         let parameters = HandshakeParameters::new(net.parties())
-            .with(plan::VERSION_OF_RESHARE, VERSION)
+            .with(plan::VERSION_OF_RESHARE, PURPOSE)
             .with("file of the old cluster", self.plan.old.fingerprint().to_string().as_bytes())
             .with("reshare file", self.plan.new.fingerprint().to_string().as_bytes());
         let mut session = hello(&parameters, net)?;

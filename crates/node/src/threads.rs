@@ -23,9 +23,16 @@ pub(crate) const IDLE_LOOK: Duration = Duration::from_millis(500);
 pub(crate) struct Threads {
     stopping: AtomicBool,
     running: Arc<AtomicUsize>,
+    /// Those of the whole node, if these are only those of a standby pair.
+    of_all: Option<Arc<Threads>>,
 }
 
 impl Threads {
+    /// Threads that are to end when all of the node are, or before.
+    pub(crate) fn of_part(of_all: &Arc<Threads>) -> Arc<Threads> {
+        Arc::new(Threads { of_all: Some(of_all.clone()), ..Threads::default() })
+    }
+
     /// Starts a thread.
     pub(crate) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
         let counted = Counted::new(self.running.clone());
@@ -44,7 +51,7 @@ impl Threads {
 
     /// Whether the threads are to end.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Relaxed)
+        self.stopping.load(Relaxed) || self.of_all.as_ref().is_some_and(|all| all.is_stopping())
     }
 
     /// Waits until the last thread has ended. Returns whether it has.
@@ -160,6 +167,16 @@ mod tests {
         assert_eq!([outcomes.recv(), outcomes.recv()], [Ok(1), Ok(2)]);
         drop(worker);
         assert!(threads.wait(Duration::from_secs(30)), "it ends");
+    }
+
+    #[test]
+    fn a_part_stops_with_the_node_and_the_node_goes_on_when_a_part_stops() {
+        let all = Arc::<Threads>::default();
+        let (part, other) = (Threads::of_part(&all), Threads::of_part(&all));
+        part.stop();
+        assert!(part.is_stopping() && !all.is_stopping() && !other.is_stopping());
+        all.stop();
+        assert!(other.is_stopping());
     }
 
     #[test]

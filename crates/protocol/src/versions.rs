@@ -9,6 +9,7 @@
 //! | everything between nodes: frames, orders, the messages of protocols | [`NODES`] | the greeting of each connection (`transport`), and the hello of each session ([`crate::session`]): the lowest of what all serve |
 //! | everything between clients and nodes; requests for approval and sealed keys, which are files of clients | [`CLIENTS`] | the greeting; a client speaks the lowest version of the nodes that it asks |
 //! | what a node stores, and backups of it | [`STORE`] | not at all: a program reads all versions that there ever were, and writes a newer one only behind a feature, see below |
+//! | cluster files, which all nodes and clients have | [`CLUSTER_FILES`] | not at all: a program reads all versions. A file says which one it has, and its release, only if it has a field that came later; so a person puts that field in once all programs know it |
 //!
 //! **Abilities that not every node has** are [`Feature`]s: a new message, or a record that an older program
 //! could not read. A node uses a feature only once its operator has switched it on, which is refused while a
@@ -39,6 +40,10 @@ pub const CLIENTS_NEWEST: u8 = 12;
 
 /// The store of a node, and backups of it.
 pub static STORE: Versions = Versions { of: "the store", brought: &[(1, "0.3.0")], read: Read::All };
+
+/// Cluster files. One that does not say which version it has is of the first.
+pub static CLUSTER_FILES: Versions =
+    Versions { of: "cluster files", brought: &[(1, "0.3.0")], read: Read::All };
 
 /// The features that this program knows. A feature that all clusters have is removed from here once no
 /// program that could be upgraded from lacks it; its bit is not given to another one.

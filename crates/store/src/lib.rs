@@ -105,7 +105,7 @@ use engine::file::FileDatabase;
 use engine::head::{HEAD, Head};
 use engine::postgres::{Access, Postgres};
 use engine::server::Server;
-use engine::{Engine, Records, Table};
+use engine::{Database as _, Engine, Records, Table, View};
 use failures::Failures;
 use seal::Seal;
 use sessions::Sessions;
@@ -183,7 +183,15 @@ impl Store {
         secret: &Secret,
     ) -> Result<Store> {
         let server = Server::new(url, &dir.store_password_path(), &dir.store_authority_path())?;
-        let mut store = Store::over(Box::new(Postgres::open(server, access, may_make)?), secret);
+        Store::over_server(Postgres::open(server, access, may_make)?, access, secret)
+    }
+
+    /// Over a server whose store is owned once it is known that this program can read it.
+    fn over_server(server: Postgres, access: Access, secret: &Secret) -> Result<Store> {
+        let seal = Seal::new(secret);
+        server.read(&mut |state| refuse_foreign(&View::unchecked(state, &seal)).map(drop))?;
+        server.own()?;
+        let mut store = Store::over(Box::new(server), secret);
         if let Access::Worker(number) = access {
             store.worker = Worker::new(number);
         }
@@ -281,10 +289,9 @@ impl Store {
 
     fn check_marker(&self) -> Result<()> {
         let is_covered = self.engine.read_unchecked(|records| {
-            let sealed = records.sealed(Table::Meta, MARKER)?;
-            let sealed = sealed.ok_or_else(|| StoreError::corrupt("the beginning of the store"))?;
-            records.seal().open(Table::Meta.name(), MARKER, &sealed).map_err(|_| StoreError::WrongSecret)?;
-            features::check(records)?;
+            if !refuse_foreign(records)? {
+                return Err(StoreError::corrupt("the beginning of the store"));
+            }
             records.bytes(Table::Meta, HEAD)?.map_or(Ok(false), |bytes| Ok(Head::read(&bytes)?.1))
         })?;
         if !is_covered && self.engine.adopt(false)? {
@@ -301,6 +308,15 @@ impl Store {
     pub fn file_damage(&self) -> Option<StoreError> {
         self.engine.damage().or_else(|| self.latest.loss())
     }
+}
+
+/// Refuses a store that is sealed under another secret, or that needs what this program does not know.
+/// Returns whether the store has been begun.
+fn refuse_foreign(records: &View<'_>) -> Result<bool> {
+    let Some(sealed) = records.sealed(Table::Meta, MARKER)? else { return Ok(false) };
+    records.seal().open(Table::Meta.name(), MARKER, &sealed).map_err(|_| StoreError::WrongSecret)?;
+    features::check(records)?;
+    Ok(true)
 }
 
 impl Drop for Store {

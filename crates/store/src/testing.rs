@@ -187,10 +187,7 @@ pub fn at_server(url: &str, schema: &str, worker: u16, secret: &Secret) -> Store
     let server = super::engine::server::Server::new(&url, nowhere, nowhere).expect("a server");
     let access = super::engine::postgres::Access::Worker(worker);
     let database = super::engine::postgres::Postgres::open(server, access, true).expect("opened");
-    let mut store = Store::over(Box::new(database), secret);
-    store.worker = super::worker::Worker::new(worker);
-    store.mark_or_check().expect("marked");
-    store
+    Store::over_server(database, access, secret).expect("marked")
 }
 
 /// The secret of all stores of tests.

@@ -49,7 +49,7 @@ pub(crate) struct Dialer {
 impl Dialer {
     /// A connection for `stream` on which the peer has shown its certificate and accepted ours; `None` once
     /// the attempt has failed elsewhere.
-    pub(crate) fn dial(&self, stream: StreamId, attempt: &Attempt) -> Result<Option<Socket>, Error> {
+    pub(crate) fn dial(&self, stream: StreamId, attempt: &Attempt<'_>) -> Result<Option<Socket>, Error> {
         let mut pause = PAUSE;
         loop {
             let (reached, failure) = match self.reach(attempt)? {
@@ -76,7 +76,7 @@ impl Dialer {
     }
 
     /// A TCP connection. The outer error is final; after the inner one a new try may succeed.
-    fn reach(&self, attempt: &Attempt) -> Result<Result<TcpStream, String>, Error> {
+    fn reach(&self, attempt: &Attempt<'_>) -> Result<Result<TcpStream, String>, Error> {
         let wrong =
             |why: String| format!("the address of {}, {:?}, is of no use: {why}", self.peer, self.address);
         let found = self.address.to_socket_addrs().map(Vec::from_iter);
@@ -97,7 +97,7 @@ impl Dialer {
         })
     }
 
-    fn connect(&self, addresses: &[SocketAddr], attempt: &Attempt) -> io::Result<TcpStream> {
+    fn connect(&self, addresses: &[SocketAddr], attempt: &Attempt<'_>) -> io::Result<TcpStream> {
         let mut failure = io::Error::from(io::ErrorKind::TimedOut);
         for address in addresses {
             match TcpStream::connect_timeout(address, attempt.left().unwrap_or(PAUSE)) {
@@ -118,7 +118,7 @@ impl Dialer {
         &self,
         tcp: TcpStream,
         stream: StreamId,
-        attempt: &Attempt,
+        attempt: &Attempt<'_>,
     ) -> Result<Result<Socket, Broken>, Error> {
         let mut socket = Socket::new(tcp, Tls::client(self.config.clone())?, self.meter.clone())?;
         Ok(match self.exchange_greetings(&mut socket, stream, attempt) {
@@ -143,7 +143,7 @@ impl Dialer {
         &self,
         socket: &mut Socket,
         stream: StreamId,
-        attempt: &Attempt,
+        attempt: &Attempt<'_>,
     ) -> Result<[u8; GREETING], Broken> {
         while !socket.handshake()? {
             wait(socket, attempt)?;
@@ -163,7 +163,7 @@ impl Dialer {
 }
 
 /// Sleeps until the socket is ready or it is time to check again. If the time is up, that is an error.
-fn wait(socket: &Socket, attempt: &Attempt) -> Result<(), Broken> {
+fn wait(socket: &Socket, attempt: &Attempt<'_>) -> Result<(), Broken> {
     let left = attempt.left().filter(|_| !attempt.has_failed());
     let left = left.ok_or_else(|| Broken::Closed("it accepts connections but does not answer".into()))?;
     let writable = if socket.is_flushed() { PollFlags::empty() } else { PollFlags::OUT };

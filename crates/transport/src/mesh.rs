@@ -11,6 +11,7 @@ use std::time::Duration;
 use polyclave_protocol::{Error, Party, PartySet, Result};
 
 use crate::accept::Acceptor;
+use crate::attempt::Attempt;
 use crate::dial::Patience;
 use crate::greeting::Terms;
 use crate::identity::Identity;
@@ -83,6 +84,17 @@ impl Mesh {
     /// numbers again and again, all within `within`. A member that was reached may still be busy and answer
     /// later. An error concerns this stream only. A name stands for one stream at a time.
     pub fn open(&self, name: &str, members: PartySet, within: Duration) -> Result<TlsNet> {
+        self.open_while(name, members, within, None)
+    }
+
+    /// The same, but fails as soon as `goes_on` is false.
+    pub fn open_while(
+        &self,
+        name: &str,
+        members: PartySet,
+        within: Duration,
+        goes_on: Option<&(dyn Fn() -> bool + Sync)>,
+    ) -> Result<TlsNet> {
         let (me, nodes) = (self.session.me, self.session.parties);
         let strangers = members.iter().any(|member| member.index() >= nodes);
         if strangers || !members.contains(me) || members.len() < 2 {
@@ -91,7 +103,9 @@ impl Mesh {
             )));
         }
         let peers: Vec<Party> = members.iter().filter(|member| *member != me).collect();
-        TlsNet::open(self.session.clone(), None, self.session.root.among(members), name, &peers, within)
+        let (session, family) = (self.session.clone(), self.session.root.among(members));
+        let attempt = Attempt::new(within).as_long_as(goes_on);
+        TlsNet::open(session, None, family, name, &peers, &attempt)
     }
 
     /// Bytes on the wire, of all streams of this mesh.
@@ -150,7 +164,7 @@ mod tests {
             let open = |(me, (session, _)): (usize, &(Session, Acceptor))| {
                 let peer = Party(1 - me as u8);
                 let among = session.root.among([Party(0), Party(1)].into_iter().collect());
-                session.open(among, Calls::Again, &[peer], Duration::from_secs(60))
+                session.open(among, Calls::Again, &[peer], &Attempt::new(Duration::from_secs(60)))
             };
             let ends: Vec<_> =
                 sessions.iter().enumerate().map(|end| scope.spawn(move || open(end))).collect();

@@ -16,6 +16,7 @@ use polyclave_protocol::{Error, Party, PartySet, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::accept::Acceptor;
+use crate::attempt::Attempt;
 use crate::halt::{Halt, LOOK};
 use crate::limits::Limits;
 use crate::link::Link;
@@ -35,16 +36,19 @@ pub use linger::Farewells;
 /// doubles the time of a small exchange, yielding longer gains nothing.
 const YIELD: Duration = Duration::from_micros(50);
 
+/// How many forks of a stream its peers may have connected to that this party has not made yet.
+const FORKS_AHEAD: u64 = 16;
+
 /// One party's TLS connections to others, for one stream.
 pub struct TlsNet {
     me: Party,
     parties: usize,
     limits: Limits,
     meter: Arc<WireMeter>,
-    /// `None` if a client is involved.
-    origin: Option<Origin>,
     /// By party; `None` for this one, for those that are not members, and for those that are lost.
     links: Vec<Option<Link>>,
+    /// `None` if a client is involved. It is dropped after the links.
+    origin: Option<Origin>,
     /// By party: the error by which it was lost.
     lost: Vec<Option<Error>>,
     failed: Option<Error>,
@@ -67,6 +71,14 @@ struct Origin {
     forks: u64,
 }
 
+impl Drop for Origin {
+    /// Peers may have connected to forks that this party will not make any more. They would wait for it.
+    fn drop(&mut self) {
+        let from = self.forks.saturating_sub(1);
+        self.session.switchboard.turn_away((from..from + FORKS_AHEAD).map(|count| self.stream.fork(count)));
+    }
+}
+
 impl TlsNet {
     /// The first stream of an endpoint.
     pub(crate) fn join(session: Session, acceptor: Acceptor) -> Result<TlsNet> {
@@ -74,7 +86,7 @@ impl TlsNet {
         let peers: Vec<Party> = session.me.peers(session.parties).collect();
         let (root, within) = (StreamId::root(), session.limits.connect);
         let origin = Origin { session, acceptor, family: root, stream: root, forks: 0 };
-        Self::connect(origin, Calls::Again, &peers, within)
+        Self::connect(origin, Calls::Again, &peers, &Attempt::new(within))
     }
 
     /// The stream with this name in a family.
@@ -84,10 +96,10 @@ impl TlsNet {
         family: StreamId,
         name: &str,
         peers: &[Party],
-        within: Duration,
+        attempt: &Attempt<'_>,
     ) -> Result<TlsNet> {
         let stream = family.named(name);
-        Self::connect(Origin { session, acceptor, family, stream, forks: 0 }, Calls::Again, peers, within)
+        Self::connect(Origin { session, acceptor, family, stream, forks: 0 }, Calls::Again, peers, attempt)
     }
 
     /// A network from connections that exist already.
@@ -134,7 +146,8 @@ impl TlsNet {
     pub fn stream(&self, name: &str) -> Result<TlsNet> {
         let Origin { session, acceptor, family, .. } = self.origin()?;
         let (session, acceptor) = (session.clone(), acceptor.clone());
-        Self::open(session, acceptor, *family, name, &self.peers(), self.limits.connect)
+        let attempt = Attempt::new(self.limits.connect);
+        Self::open(session, acceptor, *family, name, &self.peers(), &attempt)
     }
 
     /// Bytes on the wire: of all streams of this endpoint or mesh, of all callers of a reception, or of a
@@ -239,13 +252,24 @@ impl TlsNet {
         arrived
     }
 
-    fn connect(origin: Origin, calls: Calls, peers: &[Party], within: Duration) -> Result<TlsNet> {
+    fn connect(origin: Origin, calls: Calls, peers: &[Party], attempt: &Attempt<'_>) -> Result<TlsNet> {
         let session = origin.session.clone();
-        let sockets = session.open(origin.stream, calls, peers, within)?;
+        let sockets = session.open(origin.stream, calls, peers, attempt)?;
         let (me, parties, limits) = (session.me, session.parties, session.limits);
         let mut net = Self::of_sockets(me, parties, limits, session.meter.clone(), sockets);
         net.origin = Some(origin);
         Ok(net)
+    }
+
+    /// Connects a fork to these peers. At a mesh it fails as soon as one of them has ended this stream: that
+    /// peer will not come, and if it has started again, it knows nothing of the fork. So nodes keep a stream
+    /// until all have made their forks.
+    fn connect_beside(&self, origin: Origin, peers: &[Party]) -> Result<TlsNet> {
+        let is_beside = |link: &&Link| origin.session.is_of_mesh() && peers.contains(&link.peer);
+        let links = self.links.iter().flatten().filter(is_beside);
+        let beside: Vec<_> = links.map(|link| (link.peer, link.tcp())).collect();
+        let attempt = Attempt::new(self.limits.connect).beside(&beside);
+        Self::connect(origin, Calls::Once, peers, &attempt)
     }
 
     fn peers(&self) -> Vec<Party> {
@@ -426,7 +450,7 @@ impl Net for TlsNet {
         if let Some(mine) = &mut self.origin {
             mine.forks += 1;
         }
-        Ok(Box::new(Self::connect(origin, Calls::Once, &self.peers(), self.limits.connect)?))
+        Ok(Box::new(self.connect_beside(origin, &self.peers())?))
     }
 
     fn fork_among(&mut self, members: PartySet, name: &[u8]) -> Result<Box<dyn Net>> {
@@ -435,6 +459,6 @@ impl Net for TlsNet {
         let stream = stream.fork_among(members, name);
         let origin = Origin { session, acceptor, family: *family, stream, forks: 0 };
         let peers: Vec<Party> = self.peers().into_iter().filter(|peer| members.contains(*peer)).collect();
-        Ok(Box::new(Self::connect(origin, Calls::Once, &peers, self.limits.connect)?))
+        Ok(Box::new(self.connect_beside(origin, &peers)?))
     }
 }

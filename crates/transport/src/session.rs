@@ -78,6 +78,11 @@ impl Session {
         Ok((Session { me, parties, root, callers, limits, switchboard, meter, dialers }, acceptor))
     }
 
+    /// Whether its parties come and go.
+    pub(crate) fn is_of_mesh(&self) -> bool {
+        self.switchboard.keeps_for_a_time()
+    }
+
     /// The same connections for some of the parties, with numbers of their own: in the order of their numbers
     /// here. Their streams have other names than those of all parties.
     pub(crate) fn among(&self, members: PartySet) -> Result<Session> {
@@ -107,9 +112,8 @@ impl Session {
         stream: StreamId,
         calls: Calls,
         peers: &[Party],
-        within: Duration,
+        attempt: &Attempt<'_>,
     ) -> Result<Vec<(Party, Socket)>> {
-        let attempt = &Attempt::new(within);
         let results: Vec<Result<Option<(Party, Socket)>>> = thread::scope(|scope| {
             let call =
                 |dialer| thread::Builder::new().spawn_scoped(scope, move || dial(dialer, stream, attempt));
@@ -132,7 +136,8 @@ impl Session {
             taken.into_iter().chain(dialled).collect()
         });
         // Where one failed the others gave up: without an error there is a connection to every peer.
-        results.into_iter().filter_map(Result::transpose).collect()
+        let opened = results.into_iter().filter_map(Result::transpose).collect::<Result<Vec<_>>>();
+        opened.and_then(|opened| attempt.is_of_use().map(|()| opened))
     }
 }
 
@@ -153,7 +158,7 @@ impl Session {
     }
 }
 
-fn dial(dialer: &Dialer, stream: StreamId, attempt: &Attempt) -> Result<Option<(Party, Socket)>> {
+fn dial(dialer: &Dialer, stream: StreamId, attempt: &Attempt<'_>) -> Result<Option<(Party, Socket)>> {
     let socket = dialer.dial(stream, attempt).inspect_err(|_| attempt.fail())?;
     Ok(socket.map(|socket| (dialer.peer, socket)))
 }

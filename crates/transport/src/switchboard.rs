@@ -65,7 +65,7 @@ impl Switchboard {
         party: Party,
         stream: StreamId,
         calls: Calls,
-        attempt: &Attempt,
+        attempt: &Attempt<'_>,
     ) -> Result<Option<Socket>> {
         let mut state = self.lock();
         loop {
@@ -85,6 +85,22 @@ impl Switchboard {
             }
             let left = attempt.left().ok_or_else(|| self.missing(party, attempt, &state.turned_away))?;
             self.changed.wait_for(&mut state, left.min(POLL_INTERVAL));
+        }
+    }
+
+    /// Whether connections wait here for a limited time.
+    pub(crate) fn keeps_for_a_time(&self) -> bool {
+        self.keep.is_some()
+    }
+
+    /// Closes the connections of these streams that wait here: nobody will take them. Only where they would
+    /// wait for a limited time.
+    pub(crate) fn turn_away(&self, streams: impl Iterator<Item = StreamId>) {
+        if self.keeps_for_a_time() {
+            let streams: Vec<StreamId> = streams.collect();
+            // Dropped once the lock is free.
+            let _closed: Vec<_> =
+                self.lock().waiting.extract_if(|(_, stream), _| streams.contains(stream)).collect();
         }
     }
 
@@ -109,7 +125,12 @@ impl Switchboard {
         self.changed.notify_all();
     }
 
-    fn missing(&self, peer: Party, attempt: &Attempt, turned_away: &VecDeque<(Instant, String)>) -> Error {
+    fn missing(
+        &self,
+        peer: Party,
+        attempt: &Attempt<'_>,
+        turned_away: &VecDeque<(Instant, String)>,
+    ) -> Error {
         let recent = |at: &Instant| self.keep.is_none_or(|keep| *at + keep >= attempt.began);
         let list: Vec<&str> =
             turned_away.iter().filter(|(at, _)| recent(at)).map(|(_, why)| why.as_str()).collect();

@@ -3,7 +3,7 @@
 //! and the gateway do.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 use polyclave_api::Mode;
@@ -28,6 +28,8 @@ const STOCK: usize = 512;
 const LONGEST: Duration = Duration::from_secs(12);
 /// The same where two nodes, and then all three again, first have to make what they need: on a busy machine.
 const LONGEST_WITH_STANDBY: Duration = Duration::from_secs(40);
+/// How long a client waits at most while a node is away, if nothing else keeps the machine busy.
+const SOON: Duration = Duration::from_secs(2);
 /// How often each node is ended; as often as this variable says by hand.
 const TURNS: usize = 3;
 const TURNS_BY_HAND: &str = "POLYCLAVE_ROLLING_TURNS";
@@ -122,7 +124,8 @@ struct Load {
     answers: [usize; 2],
     /// What failed, and at which step.
     failures: Vec<(usize, String)>,
-    longest: Duration,
+    /// How long clients waited for each of their requests.
+    waits: Vec<Duration>,
     /// How often a client that does so has asked again because the stock was dry.
     dry: usize,
     steps: Vec<Step>,
@@ -138,16 +141,29 @@ struct Step {
 }
 
 impl Load {
+    fn longest(&self) -> Duration {
+        self.waits.iter().copied().max().expect("there were requests")
+    }
+
+    /// The share of requests that took no longer than clients should notice, in percent.
+    fn share_in_time(&self) -> f64 {
+        let in_time = self.waits.iter().filter(|wait| **wait <= SOON).count();
+        100.0 * in_time as f64 / self.waits.len() as f64
+    }
+
     fn assert_whole(&self, options: &str) {
-        let Load { answers: [here, beside], failures, longest, .. } = self;
+        let Load { answers: [here, beside], failures, steps, .. } = self;
+        let (steps, longest) = (steps.len(), self.longest());
         println!(
-            "{options}: {here} + {beside} answers, {} failed, the longest after {longest:?}",
-            failures.len()
+            "{options}: {steps} steps, {here} + {beside} answers, {} failed, the longest after {longest:.1?}, {:.2} % within \
+             {SOON:?}",
+            failures.len(),
+            self.share_in_time()
         );
         assert!(failures.is_empty(), "{failures:#?}");
         let has_standby = options.contains("replicated-active");
         let most = if has_standby { LONGEST_WITH_STANDBY } else { LONGEST };
-        assert!(*longest < most, "{longest:?}");
+        assert!(longest < most, "{longest:?}");
         assert!(*beside > 0);
     }
 }
@@ -176,6 +192,7 @@ impl Cluster<'_> {
     /// Begins a step. Returns the number of answers so far.
     fn begin(&self, what: String) -> usize {
         let before = self.answers.load(Relaxed);
+        tell(&what);
         self.steps.lock().push(Step { what, before });
         before
     }
@@ -192,8 +209,7 @@ impl Cluster<'_> {
 
     /// The release of each peer of a node, and the version of the wire that is in use with it.
     fn wires(&self, node: usize) -> Vec<(String, u8)> {
-        let status = self.place.run(&format!("node status try/node-{} --json", node + 1));
-        let status: Value = serde_json::from_str(&status).expect("it is JSON");
+        let status = status(self.place, &Release::this(), node);
         let programs = status["programs"].as_object().expect("programs by name");
         let program = |of: &Value| {
             (of["version"].as_str().expect("text").into(), of["wire"].as_u64().expect("a number") as u8)
@@ -240,9 +256,9 @@ fn under_load(
 
     let (stop, steps) = (&AtomicBool::new(false), &Mutex::new(Vec::<Step>::new()));
     let (here, beside, dry) = (&AtomicUsize::new(0), &AtomicUsize::new(0), &AtomicUsize::new(0));
-    // The longest time that a client waited for an answer, and what failed.
+    // How long a client waited for each answer, and what failed.
     let works = |answers: &AtomicUsize, request: &dyn Fn() -> std::result::Result<(), String>| {
-        let (mut longest, mut failures) = (Duration::ZERO, Vec::new());
+        let (mut waits, mut failures) = (Vec::new(), Vec::new());
         while !stop.load(Relaxed) {
             std::thread::sleep(PAUSE);
             let (at, began) = (steps.lock().len(), Instant::now());
@@ -256,13 +272,17 @@ fn under_load(
                 dry.fetch_add(1, Relaxed);
                 std::thread::sleep(4 * PAUSE);
             };
-            longest = longest.max(began.elapsed());
+            let waited = began.elapsed();
+            waits.push(waited);
+            if waited > SOON {
+                tell(&format!("a request took {waited:.1?}: {outcome:?}"));
+            }
             match outcome {
                 Ok(()) => _ = answers.fetch_add(1, Relaxed),
                 Err(e) => failures.push((at, e)),
             }
         }
-        (longest, failures)
+        (waits, failures)
     };
     let in_process = || {
         let client = client();
@@ -298,11 +318,17 @@ fn under_load(
         stop.store(true, Relaxed);
         workers.into_iter().map(|worker| worker.join().expect("no panic")).collect()
     });
-    let (longest, failures): (Vec<Duration>, Vec<Vec<_>>) = done.into_iter().unzip();
-    let longest = longest.into_iter().max().expect("there are clients");
+    let (waits, failures): (Vec<Vec<Duration>>, Vec<Vec<_>>) = done.into_iter().unzip();
     let answers = [here, beside].map(|number| number.load(Relaxed));
     let (nodes, steps) = (cluster.nodes, std::mem::take(&mut *steps.lock()));
-    Load { answers, failures: failures.concat(), longest, dry: dry.load(Relaxed), steps, nodes }
+    Load { answers, failures: failures.concat(), waits: waits.concat(), dry: dry.load(Relaxed), steps, nodes }
+}
+
+/// Says on standard error what happened, with the time, as the nodes do.
+fn tell(what: &str) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs_f64();
+    let (minute, second) = ((now / 60.0) as u64 % 60, now % 60.0);
+    eprintln!("{minute:02}:{second:09.6} {what}");
 }
 
 fn mac_and_seal(client: &Client) -> Result<()> {
@@ -325,10 +351,15 @@ fn until_stock_is_made(place: &Place) {
 pub fn until_pairs_are_ready(place: &Place, nodes: usize) {
     let is_ready = |pair: &Value| pair["ready"] == true && pair["lacking"] == 0;
     place.until("the standby pairs are ready", || {
-        (1..=nodes).all(|node| {
-            let status = place.run(&format!("node status try/node-{node} --json"));
-            let status: Value = serde_json::from_str(&status).expect("it is JSON");
+        (0..nodes).all(|node| {
+            let status = status(place, &Release::this(), node);
             status["standby"].as_array().expect("a list").iter().all(is_ready)
         })
     });
+}
+
+/// What a node says of itself. The command fails while the node is not ready, as in a refresh.
+fn status(place: &Place, release: &Release, node: usize) -> Value {
+    let said = place.output_as(release, &format!("node status try/node-{} --json", node + 1)).stdout;
+    serde_json::from_slice(&said).expect("it is JSON")
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use polyclave_api::Mode;
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
+use polyclave_harness::postgres::Postgres;
+use polyclave_node::local::worker_dir;
 use polyclave_protocol::versions::NODES;
 use serde_json::Value;
 
@@ -60,6 +62,32 @@ fn two_releases_apart_nodes_and_clients_are_refused_and_told_through_which_relea
     // The client's own release does not matter to a cluster that it can speak to; now it speaks to one node
     // less.
     place.run("key list");
+}
+
+/// A file has a later version only if it has a field that came later.
+#[test]
+fn a_cluster_file_of_a_later_version_is_refused_by_a_program_that_cannot_read_it_and_changes_nothing() {
+    let place = Place::new();
+    place.run("cluster new try --parties 3 --threshold 1");
+    let text = String::from_utf8(place.read("try/cluster.toml")).expect("it is text");
+    assert!(!text.contains("version"), "{text}");
+    let later = text.replace("id =", "version = 2\nrelease = \"0.9.0\"\nid =");
+    place.write("later.toml", later.as_bytes());
+    let before = contents(&place, "try/node-1");
+    for command in ["cluster show later.toml", "node join try/node-1 later.toml"] {
+        let message = place.fails(command);
+        assert!(
+            message.contains("has version 2") && message.contains("Upgrade this program to 0.9.0"),
+            "{command}: {message}"
+        );
+    }
+    assert_eq!(contents(&place, "try/node-1"), before, "nothing was changed");
+    // A program of the next release knows that version, and keeps it.
+    let next = Release::ahead(1);
+    place.run_as(&next, "node join try/node-1 later.toml");
+    assert!(String::from_utf8_lossy(&place.read("try/node-1/cluster.toml")).contains("version = 2"));
+    let message = place.fails("node run try/node-1");
+    assert!(message.contains("Upgrade this program to 0.9.0"), "{message}");
 }
 
 #[test]
@@ -145,4 +173,50 @@ fn a_feature_is_switched_on_when_all_nodes_know_it_and_then_older_programs_chang
     until_ready(&nodes);
     mac(&next);
     assert!(place.names_in("try/node-2").contains(&"needs.toml".to_owned()), "it is written again");
+}
+
+/// The workers of one number are upgraded, and switch a feature on. The others of the same nodes find it in
+/// the store that they share.
+#[test]
+fn a_worker_that_finds_a_feature_that_it_does_not_know_stops_and_says_which_release_to_run() {
+    let Some(server) = Postgres::start("workers of two releases", &[]) else { return };
+    let place = Place::new();
+    let url = server.url();
+    place.run(&format!("cluster new try --protocol shamir --parties 3 --workers 2 --store {url}"));
+    let (this, next) = (Release::this(), Release::ahead(1));
+    let dir = |node: usize, worker: u16| format!("try/{}", worker_dir(&format!("node-{node}"), worker));
+    let start = |node: usize, worker: u16, release: &Release| {
+        place.start_as(release, &format!("node run {} --log error", dir(node, worker)))
+    };
+    let first: Vec<Running> = (1..=3).map(|node| start(node, 0, &next)).collect();
+    let second: Vec<Running> = (1..=3).map(|node| start(node, 1, &this)).collect();
+    until_ready(&first);
+    until_ready(&second);
+    let features = |node: usize| place.run_as(&next, &format!("node features try/node-{node}"));
+    place.until("all know it", || (1..=3).all(|node| features(node).contains("it can be switched on")));
+    place.run_as(&next, "node features try/node-1 --switch-on example");
+    let mut second = second.into_iter();
+    assert!(!second.next().expect("it runs").finish(), "it ends with an error");
+    let schema = server.run("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'polyclave%1'");
+    let all = || {
+        let rows = ["store", "worker", "record", "delivery"].map(|table| {
+            let text = "md5(string_agg(t::text, '|' ORDER BY t::text))";
+            format!("SELECT {text} FROM {schema}.polyclave_{table} t")
+        });
+        server.run(&rows.join(" UNION ALL "))
+    };
+    first.into_iter().for_each(Running::end);
+    let (rows, files) = (all(), contents(&place, &dir(1, 1)));
+    let message = place.fails(&format!("node run {}", dir(1, 1)));
+    assert!(
+        message.contains("needs the feature 'example'")
+            && message.contains("Run the next release or a later"),
+        "{message}"
+    );
+    assert_eq!(all(), rows, "nothing in the store was changed");
+    assert_eq!(contents(&place, &dir(1, 1)), files, "nothing in the directory was changed");
+    // The workers of nodes where it is off go on.
+    second.for_each(Running::end);
+    let nodes: Vec<Running> = (1..=3).map(|node| start(node, 0, &next)).collect();
+    until_ready(&nodes);
 }

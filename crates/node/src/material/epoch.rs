@@ -225,7 +225,7 @@ pub(crate) fn lead(material: &Material, name: [u8; 16]) -> Result<()> {
 /// because it cannot take part now, is not waited for as long as a node that computes.
 pub(crate) fn meet(material: &Material, what: &str, name: [u8; 16]) -> Result<TlsNet> {
     let all = material.members.all();
-    let mut net = material.network.open(&format!("{what} {}", hex::encode(name)), all)?;
+    let mut net = material.network.open_together(&format!("{what} {}", hex::encode(name)), all)?;
     net.set_idle_limit(MEETING);
     tell_all(&[1], &mut net)?;
     net.set_idle_limit(MAKING);

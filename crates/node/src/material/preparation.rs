@@ -36,7 +36,7 @@ use crate::material::target::Target;
 use crate::material::{delivery, epoch, refresh};
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::{Levels, Order};
-use crate::threads::{Crew, POLL_INTERVAL, Threads};
+use crate::threads::{Crew, POLL_INTERVAL};
 
 /// The pause before something is tried again for the first time.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -76,7 +76,9 @@ pub(crate) fn prepare(material: &Arc<Material>) {
     let mut pause = interval;
     let mut were_missed = false;
     while !material.threads.is_stopping() {
-        wait(&material.threads, std::mem::replace(&mut pause, interval));
+        if wait(material, std::mem::replace(&mut pause, interval)) {
+            were_missed = false;
+        }
         let Some(next) = material.strategy.next(material) else {
             (lacking, were_missed) = (None, false);
             continue;
@@ -118,12 +120,20 @@ pub(crate) fn prepare(material: &Arc<Material>) {
     }
 }
 
-/// Waits so long, or until this node stops.
-fn wait(threads: &Threads, pause: Duration) {
+/// Waits so long, or until this node stops, or until a node that was gone is back: then nobody is at an
+/// earlier meeting any more, because all leave it when a node goes. Returns whether one is back.
+fn wait(material: &Material, pause: Duration) -> bool {
     let until = Instant::now() + pause;
-    while Instant::now() < until && !threads.is_stopping() {
+    let mut was_complete = true;
+    while Instant::now() < until && !material.threads.is_stopping() {
+        let is_complete = material.network.is_complete();
+        if is_complete && !was_complete {
+            return true;
+        }
+        was_complete = is_complete;
         thread::sleep(POLL_INTERVAL.min(until.saturating_duration_since(Instant::now())));
     }
+    false
 }
 
 /// A random name for an order and for the stream on which the nodes meet. The leader alone draws it, and may

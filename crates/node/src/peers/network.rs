@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyclave_protocol::session::random_bytes;
-use polyclave_protocol::{Party, PartySet};
+use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::{Mesh, TlsNet};
 
 use crate::Result;
@@ -40,6 +40,19 @@ impl Network {
         self.mesh.open(name, among, CONNECT)
     }
 
+    /// Opens a stream among some nodes, as long as those of them stay connected that are so now. So all leave
+    /// a meeting at once when one goes, and none waits at it while the others are at the next one.
+    pub(crate) fn open_together(&self, name: &str, among: PartySet) -> Result<TlsNet> {
+        let there = among.without(among.without(self.peers.connected()));
+        let gone = || there.without(self.peers.connected()).iter().next();
+        let goes_on = || gone().is_none();
+        let opened = self.mesh.open_while(name, among, CONNECT, Some(&goes_on));
+        opened.map_err(|e| match gone() {
+            Some(peer) => Error::System(format!("{peer} has gone while the nodes met")),
+            None => e,
+        })
+    }
+
     /// Opens a stream between this node and a peer.
     pub(crate) fn open_with(&self, peer: Party, name: &str) -> Result<TlsNet> {
         self.open(name, [self.members.me, peer].into_iter().collect())
@@ -57,7 +70,7 @@ impl Network {
 
     /// Connects to a channel that a peer has ordered.
     pub(crate) fn follow_channel(&self, serving: PartySet, name: &[u8; 16]) -> Result<TlsNet> {
-        self.open(&channel_name(name), serving)
+        self.open_together(&channel_name(name), serving)
     }
 
     /// Orders all other nodes to do something.

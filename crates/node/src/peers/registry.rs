@@ -21,6 +21,8 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(8);
 /// Longer than a returning node takes to connect both control streams: each side may notice the end of the
 /// old ones only with the next beat.
 const RECONNECTING: Duration = Duration::from_millis(4 * BEAT_EVERY.as_millis() as u64);
+/// How often whoever waits for marks looks whether peers are gone.
+const LOOK: Duration = Duration::from_millis(50);
 /// How many orders may wait to be sent to a peer.
 const WAITING: usize = 64;
 
@@ -228,15 +230,18 @@ impl Peers {
     }
 
     /// Waits until enough of some peers hold this node's mark of a given number. Returns the peers that do
-    /// not, if time runs out, or if too few of them are connected.
+    /// not, if time runs out, if `ends` says so, or if too few of them are connected: those that are not may
+    /// be about to connect, and those that leave meanwhile have no part any more in what the mark is for.
     pub(crate) fn wait_held(
         &self,
         number: u64,
         peers: PartySet,
         enough: usize,
         within: Duration,
+        ends: &dyn Fn() -> bool,
     ) -> Result<(), PartySet> {
-        let began = Instant::now();
+        let (began, there) = (Instant::now(), self.connected());
+        let mut left_since = PartySet::default();
         let mut known = self.known();
         loop {
             let lacking: PartySet = peers.iter().filter(|p| known[p.index()].holds < number).collect();
@@ -244,14 +249,22 @@ impl Peers {
                 return Ok(());
             }
             let gone = lacking.without(self.connected());
-            let is_lost = peers.len() - gone.len() < enough && began.elapsed() >= RECONNECTING;
+            left_since = left_since.and(there.without(there.without(gone)));
+            let is_late = began.elapsed() >= RECONNECTING;
+            let lost = if is_late { gone.and(left_since) } else { left_since };
             let left = within.saturating_sub(began.elapsed());
-            if is_lost || left.is_zero() {
+            if peers.len() - lost.len() < enough || left.is_zero() || ends() {
                 return Err(lacking);
             }
-            let slice = left.min(RECONNECTING / 5);
+            let slice = left.min(LOOK);
             self.holding.wait_for(&mut known, slice);
         }
+    }
+
+    /// Wakes the threads that send to peers, to see that this node stops: its peers notice at once, and ask
+    /// it nothing more.
+    pub(crate) fn wake(&self) {
+        Party::all(self.queues.len()).filter(|peer| *peer != self.me).for_each(|peer| self.beat_now(peer));
     }
 
     /// Sends a peer a beat now, without waiting for the next regular one. A peer that does not listen learns
@@ -485,13 +498,14 @@ mod tests {
     fn who_does_not_hold_a_mark_in_time_is_named() {
         let peers = Peers::new(Party(0), 4);
         let (others, soon) = (PartySet::all(4).without([Party(0)].into_iter().collect()), BEAT_EVERY / 50);
+        let never = || false;
         peers.note_holds(Party(1), 7);
         peers.note_holds(Party(2), 6);
-        assert_eq!(peers.wait_held(7, others, 1, soon), Ok(()));
+        assert_eq!(peers.wait_held(7, others, 1, soon, &never), Ok(()));
         let lacking = [Party(2), Party(3)].into_iter().collect();
-        assert_eq!(peers.wait_held(7, others, 2, soon), Err(lacking));
+        assert_eq!(peers.wait_held(7, others, 2, soon, &never), Err(lacking));
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| peers.wait_held(7, others, 2, SILENCE));
+            let waiting = scope.spawn(|| peers.wait_held(7, others, 2, SILENCE, &never));
             peers.note_holds(Party(2), 8);
             assert_eq!(waiting.join().expect("no panic"), Ok(()));
         });

@@ -22,10 +22,11 @@ use polyclave_protocol::{Party, PartySet};
 use polyclave_store::{Mark, Past, Store};
 
 use crate::clock::now;
-use crate::error::{of_store, system};
+use crate::error::{of_store, stops, system};
 use crate::members::Members;
 use crate::peers::network::Network;
 use crate::peers::orders::{Beat, State};
+use crate::threads::Threads;
 use crate::{FaultInjection, Result};
 
 /// How long to wait until connected peers hold a mark.
@@ -45,6 +46,7 @@ pub(crate) struct Marks {
     members: Arc<Members>,
     store: Arc<Store>,
     network: Arc<Network>,
+    threads: Arc<Threads>,
     faults: FaultInjection,
 }
 
@@ -53,9 +55,10 @@ impl Marks {
         members: Arc<Members>,
         store: Arc<Store>,
         network: Arc<Network>,
+        threads: Arc<Threads>,
         faults: FaultInjection,
     ) -> Marks {
-        Marks { members, store, network, faults }
+        Marks { members, store, network, threads, faults }
     }
 
     /// The beat that this node, in this state, sends to one peer.
@@ -114,12 +117,17 @@ impl Marks {
         let mark = self.store.mark().map_err(of_store)?;
         let others: PartySet = serving.iter().filter(|p| *p != self.members.me).collect();
         let enough = others.len().min(self.members.cluster.threshold() + 1);
-        if self.network.peers.wait_held(mark.number, others, enough, Duration::ZERO).is_ok() {
+        // A node that stops hears of no more marks.
+        let ends = || self.threads.is_stopping();
+        if self.network.peers.wait_held(mark.number, others, enough, Duration::ZERO, &ends).is_ok() {
             return Ok(());
         }
         others.iter().for_each(|peer| self.network.peers.beat_now(peer));
-        let held = self.network.peers.wait_held(mark.number, others, enough, HOLD);
+        let held = self.network.peers.wait_held(mark.number, others, enough, HOLD, &ends);
         held.map_err(|lacking| {
+            if ends() {
+                return stops(self.members.me);
+            }
             let absent = lacking.without(self.network.peers.connected());
             let why = if absent.is_empty() { format!(" in {} s", HOLD.as_secs()) } else { ": not connected".into() };
             let message = format!(

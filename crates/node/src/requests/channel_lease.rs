@@ -6,6 +6,7 @@ use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
+use crate::error::stops;
 use crate::requests::begin::{NOT_HERE, NotBegun, blame, unavailable};
 use crate::requests::channels::{Channels, Lent, Turn};
 use crate::requests::follow::decline;
@@ -110,6 +111,7 @@ fn lead<'c>(
         let net = match service.channels.take(serving, &plan.client, QUEUE, client_is_there) {
             Turn::Free(net) => Some(net),
             Turn::Open => None,
+            Turn::Busy if service.threads.is_stopping() => return Err(stops(service.members.me)),
             Turn::Busy => {
                 let message = format!(
                     "no channel of these nodes became free for {} within {} s; try again later",
@@ -152,7 +154,10 @@ fn await_members(service: &Service, plan: &Plan) -> Result<(), Refusal> {
         let Some(missing) = serving.without(service.network.peers.connected()).iter().next() else {
             return Ok(());
         };
-        if Instant::now() >= until || service.threads.is_stopping() {
+        if service.threads.is_stopping() {
+            return Err(stops(service.members.me));
+        }
+        if Instant::now() >= until {
             let message = format!(
                 "{missing} is not connected with {} at present; ask other nodes, or later",
                 service.members.me
@@ -197,6 +202,9 @@ fn follow<'c>(
             Err(_) if Instant::now() < deadline && client_is_there() && !service.threads.is_stopping() => {}
             Err(_) => {
                 service.pending.leave(&plan.ticket);
+                if service.threads.is_stopping() {
+                    return Err(stops(service.members.me).into());
+                }
                 let message = format!(
                     "{leader}, which leads these nodes, did not begin the request; see its own answer"
                 );

@@ -98,7 +98,8 @@ fn try_serve(
     // The request was refused here. The other nodes' channel need not wait for it.
     let context = ready.inspect_err(|_| service.pending.refuse(plan.ticket))?;
     held_off.has_read();
-    let (mut channel, session) = begin(service, &plan, context.id(), &mut || net.is_alive())?;
+    let mut is_awaited = || net.is_alive() && !service.threads.is_stopping();
+    let (mut channel, session) = begin(service, &plan, context.id(), &mut is_awaited)?;
     let connection = ClientConnection::new(net, Party(service.members.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {

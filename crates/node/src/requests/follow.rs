@@ -33,6 +33,10 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
             Ok(None) => continue,
             Err(e) => return tracing::debug!(error = service.members.message(&e), "a channel ended"),
         }
+        // A request that its leader announces now asks other nodes.
+        if service.threads.is_stopping() {
+            return;
+        }
         spoken = Instant::now();
         let ticket = match next_request(leader, &mut net) {
             Ok(Some(ticket)) => ticket,

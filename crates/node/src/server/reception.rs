@@ -16,6 +16,7 @@ use crate::Result;
 use crate::audit::{BEGUN, Event};
 use crate::clients::rules::Client;
 use crate::core::Core;
+use crate::error::stops;
 use crate::operator::report::report;
 use crate::requests::plan::ticket;
 use crate::server::random::draw;
@@ -30,11 +31,12 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long running requests may take to end when the node stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// Accepts and serves clients until the node stops. `pair_of` gives the standby pair of these nodes, if it is
-/// there.
+/// Accepts and serves clients until the node stops. Then it closes the port at once, so that clients ask
+/// other nodes, and waits a while for running requests. `pair_of` gives the standby pair of these nodes, if
+/// it is there.
 pub(crate) fn receive_clients(
     core: &Arc<Core>,
-    reception: &Reception,
+    reception: Reception,
     pair_of: &dyn Fn(PartySet) -> Option<Arc<Core>>,
 ) {
     let running = Arc::new(AtomicUsize::new(0));
@@ -53,6 +55,7 @@ pub(crate) fn receive_clients(
             tracing::error!(error = core.members.message(&e), "a client was not served");
         }
     }
+    drop(reception);
     let until = Instant::now() + LAST_REQUESTS;
     while running.load(Relaxed) > 0 && Instant::now() < until {
         thread::sleep(POLL_INTERVAL / 10);
@@ -91,6 +94,9 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
         net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
         let Ok(bytes) = api::receive_bytes(&mut net, party) else { return };
         net.set_deadline(None);
+        if core.threads.is_stopping() {
+            return core.members.refuse(&mut net, &stops(core.members.me));
+        }
         if !answer(core, &client, &bytes, &mut net, &mut watches) {
             return linger(core, &mut net);
         }

@@ -19,6 +19,7 @@ use polyclave_transport::TlsNet;
 use crate::audit::{BEGUN, Event};
 use crate::clients::rules::Client;
 use crate::core::Core;
+use crate::error::stops;
 use crate::material::refresh::{HeldOff, REFRESHING};
 use crate::operations;
 use crate::requests::conversation::{GaveWay, serve};
@@ -126,7 +127,10 @@ impl Asking<'_> {
             if let Some(held_off) = held_off.filter(|_| is_ready) {
                 return Ok(held_off);
             }
-            if is_over || self.core.threads.is_stopping() || !net.is_alive() {
+            if self.core.threads.is_stopping() {
+                return Err(stops(self.core.members.me));
+            }
+            if is_over || !net.is_alive() {
                 return Err(waited_too_long());
             }
             waits.get_or_insert_with(|| self.core.service.pending.hold_back(self.ticket));

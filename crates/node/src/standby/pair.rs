@@ -118,7 +118,7 @@ impl Pair {
         let mut members = Members::new(cluster, me);
         members.digest = bound(&members.digest, &self.secrets, stores);
         let members = Arc::new(members);
-        let threads = Arc::<Threads>::default();
+        let threads = Threads::of_part(&all.threads);
         let network = Arc::new(all.network.among(members.clone(), set)?);
         let incarnation = store.begin_incarnation().map_err(system)?;
         let Strategy { requests, material } = Strategy::of(&config);
@@ -143,7 +143,13 @@ impl Pair {
             threads: threads.clone(),
             store: all.store.clone(),
             network: network.clone(),
-            rollback_guard: Marks::new(members.clone(), store.clone(), network.clone(), of_all.faults),
+            rollback_guard: Marks::new(
+                members.clone(),
+                store.clone(),
+                network.clone(),
+                threads.clone(),
+                of_all.faults,
+            ),
             material: material.clone(),
             rules: all.rules.clone(),
             clients: of_all.clients.clone(),
@@ -186,6 +192,7 @@ impl Pair {
     pub(super) fn stop(&self) {
         let Some(Running { core, threads }) = self.running.write().take() else { return };
         core.threads.stop();
+        core.network.peers.wake();
         for thread in threads {
             // A thread that panicked has already ended.
             let _ = thread.join();

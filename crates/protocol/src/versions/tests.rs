@@ -55,7 +55,7 @@ fn the_table_grows_at_its_end() {
     let number = |release: &str| -> Vec<u32> {
         release.split('.').map(|part| part.parse().expect("a number")).collect()
     };
-    for versions in [&NODES, &CLIENTS, &STORE] {
+    for versions in [&NODES, &CLIENTS, &STORE, &CLUSTER_FILES] {
         let steps = versions.brought.windows(2);
         assert!(steps.clone().all(|two| two[1].0 == two[0].0 + 1 && number(two[0].1) < number(two[1].1)));
         let (_, release) = versions.brought.last().expect("one");

@@ -121,7 +121,8 @@ pub(in super::super) struct Postgres {
 }
 
 impl Postgres {
-    /// Opens a store. Makes its tables if there are none and it may.
+    /// Opens a store, to be read. Makes its tables if there are none and it may, and changes nothing of a
+    /// store that is there. Before it is changed, this process [becomes the owner](Postgres::own).
     pub(in super::super) fn open(server: Server, access: Access, may_make: bool) -> Result<Postgres> {
         let server = Arc::new(server);
         let keeper = Connection::watched(&server)?;
@@ -139,17 +140,24 @@ impl Postgres {
         this.check_server(&keeper)?;
         once_released(|| this.try_lock(&keeper))?;
         this.check_tables(&keeper, may_make)?;
+        *this.keeper.lock() = Some(keeper);
+        Ok(this)
+    }
+
+    /// Takes the store over from the process that had it as this worker.
+    pub(in super::super) fn own(&self) -> Result<()> {
+        let keeper = self.keeper.lock();
+        let keeper = keeper.as_ref().ok_or_else(|| self.taken_over())?;
         let mine: [(&(dyn ToSql + Sync), Type); 2] =
-            [(&access.row(), Type::INT4), (&&this.owner[..], Type::BYTEA)];
+            [(&self.access.row(), Type::INT4), (&&self.owner[..], Type::BYTEA)];
         let text =
             "INSERT INTO polyclave_worker VALUES ($1, $2) ON CONFLICT (number) DO UPDATE SET owner = $2";
         keeper.ask(text, &mine)?;
-        delivery::begin(&keeper, access.row())?;
-        if access == Access::Alone {
+        delivery::begin(keeper, self.access.row())?;
+        if self.access == Access::Alone {
             keeper.ask("UPDATE polyclave_worker SET owner = $1", &mine[1..])?;
         }
-        *this.keeper.lock() = Some(keeper);
-        Ok(this)
+        Ok(())
     }
 
     fn check_server(&self, connection: &Connection) -> Result<()> {

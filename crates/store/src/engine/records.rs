@@ -57,6 +57,11 @@ impl<'a> View<'a> {
         View { state, seal, snapshot }
     }
 
+    /// A state before anything is known of what its records have to be.
+    pub(in super::super) fn unchecked(state: &'a dyn Reading, seal: &'a Seal) -> View<'a> {
+        View::new(state, seal, None)
+    }
+
     /// Whether a table exists and has records.
     pub(in super::super) fn holds_any(&self, table: Table) -> Result<bool> {
         let found = self.state.holds_any(table)?;

@@ -103,6 +103,53 @@ fn streams_fork_among_their_members_and_outlive_the_mesh() {
     });
 }
 
+/// A run at several nodes: one of them goes while the others fork their stream.
+#[test]
+fn a_fork_is_given_up_as_soon_as_a_peer_has_ended_the_stream_also_if_it_has_started_again() {
+    let cluster = Cluster::new(3);
+    for gone in 0..3_u8 {
+        let mut meshes: Vec<Option<Mesh>> = cluster.start_all().into_iter().map(Some).collect();
+        let all: Vec<(u8, &Mesh)> = (0..).zip(meshes.iter().flatten()).collect();
+        let nets = all_of(open(&all, "run", LONG));
+        let (ended, mut others): (Vec<_>, Vec<_>) = nets.into_iter().partition(|net| net.me() == Party(gone));
+        drop(ended);
+        meshes[usize::from(gone)] = None;
+        meshes[usize::from(gone)] = Some(cluster.start(gone));
+        // The node is back, and accepts connections for streams that it does not know.
+        let began = Instant::now();
+        for net in &mut others {
+            let failed = net.fork().err();
+            assert!(matches!(failed, Some(Error::Closed { peer, .. }) if peer == Party(gone)), "{failed:?}");
+        }
+        assert!(began.elapsed() < LONG / 4, "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn who_has_forked_a_stream_notices_at_once_that_another_has_ended_it_without_a_fork() {
+    let meshes = Cluster::new(2).start_all();
+    let mut nets = all_of(open(&[(0, &meshes[0]), (1, &meshes[1])], "run", LONG));
+    let (ended, mut first) = (nets.pop().expect("two"), nets.pop().expect("two"));
+    // The second node has accepted the connection, and its thread has not taken it.
+    let mut fork = first.fork().expect("connected");
+    let began = Instant::now();
+    drop(ended);
+    let lost = fork.recv(Party(1), &mut [0]);
+    assert!(matches!(lost, Err(Error::Closed { peer: Party(1), .. })), "{lost:?}");
+    assert!(began.elapsed() < LONG / 4, "{:?}", began.elapsed());
+    assert!(matches!(first.fork().err(), Some(Error::Closed { peer: Party(1), .. })));
+}
+
+/// For example as long as all nodes are connected.
+#[test]
+fn a_stream_that_is_of_no_use_any_more_is_not_waited_for() {
+    let mesh = Cluster::new(2).start(0);
+    let began = Instant::now();
+    let goes_on = || began.elapsed() < Duration::from_millis(50);
+    assert!(mesh.open_while("run", set(&[0, 1]), LONG, Some(&goes_on)).is_err());
+    assert!(began.elapsed() < LONG / 4, "{:?}", began.elapsed());
+}
+
 fn run_all<T: Send, U: Send>(each: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
     let work = &work;
     std::thread::scope(|scope| {

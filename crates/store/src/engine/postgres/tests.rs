@@ -10,7 +10,6 @@ use polyclave_harness::postgres::Postgres as TestServer;
 use polyclave_transport::Identity;
 
 use super::super::super::testing::{key, secret};
-use super::super::super::worker::Worker;
 use super::super::super::{KeyState, Secret, Store, StoreError, migrate};
 use super::super::server::Server;
 use super::*;
@@ -30,12 +29,7 @@ fn open_with(at: &TestServer, secret: &Secret) -> Result<Store> {
 
 /// The store at a server, opened as a worker or alone.
 pub(in super::super::super) fn open_as(at: &TestServer, access: Access, secret: &Secret) -> Result<Store> {
-    let mut store = Store::over(Box::new(Postgres::open(server(&at.url()), access, true)?), secret);
-    if let Access::Worker(number) = access {
-        store.worker = Worker::new(number);
-    }
-    store.mark_or_check()?;
-    Ok(store)
+    Store::over_server(Postgres::open(server(&at.url()), access, true)?, access, secret)
 }
 
 fn put(store: &Store, name: &str, seed: u8) -> Result<()> {
@@ -259,6 +253,37 @@ fn stores_that_do_not_fit_are_refused_with_the_reason() {
     assert!(!far("postgresql://u:secret@localhost/d").contains("secret@"));
     let Some(careless) = TestServer::start("a careless server", &["fsync=off"]) else { return };
     assert!(open(&careless).expect_err("refused").to_string().contains("fsync"));
+}
+
+/// Of a worker that has ended, nothing is removed, either: its place is taken by a program that can read the
+/// store.
+#[test]
+fn a_worker_whose_program_lacks_what_the_store_needs_or_has_another_secret_changes_nothing() {
+    let Some(at) = TestServer::start("a store that needs more", &[]) else { return };
+    let worker = |number: u16| open_as(&at, Access::Worker(number), &secret());
+    let store = worker(0).expect("made");
+    drop(worker(1).expect("a second worker"));
+    at.run("INSERT INTO polyclave_delivery (id, worker, request) VALUES ('a', 1, 'b')");
+    let all = || {
+        let rows = ["store", "worker", "record", "delivery"].map(|table| {
+            format!("SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) FROM polyclave_{table} t")
+        });
+        at.run(&rows.join(" UNION ALL "))
+    };
+    let before = all();
+    let other = open_as(&at, Access::Worker(1), &Secret::from_bytes([9; 32]));
+    assert!(matches!(other, Err(StoreError::WrongSecret)));
+    assert_eq!(all(), before);
+    store.change(|changes| changes.put(Table::Meta, b"features", &vec![("flying", "9.1.0")])).expect("put");
+    let before = all();
+    for access in [Access::Worker(1), Access::Worker(2)] {
+        let message = open_as(&at, access, &secret()).expect_err("refused").to_string();
+        assert!(message.contains("'flying'") && message.contains("Run 9.1.0 or a later"), "{message}");
+        assert_eq!(all(), before);
+    }
+    drop(store);
+    open_as(&at, Access::Alone, &secret()).expect_err("refused");
+    assert_eq!(at.run("SELECT count(*) FROM polyclave_delivery"), "1");
 }
 
 #[test]
