@@ -1,12 +1,14 @@
 //! Payment commands give what public sources say, under every protocol, for who may, and fail alike.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polyclave_api::{Derivation, Mode, NewKey, Reason, Right, Usage, Wrapping};
+use polyclave_cipher::{Cipher, catalog};
 use polyclave_client::{Client, Error};
 use polyclave_config::{NodeDir, NodeSettings};
 use polyclave_payments::commands::VerifyPin;
-use polyclave_payments::{Command, EncryptedPin, KeySource, PinFormat, PinReference};
+use polyclave_payments::{Command, EncryptedPin, KeyFacts, KeySource, PinFormat, PinReference};
 
 use crate::common::from_keys::{bytes, only_for, refused};
 use crate::common::{TestCluster, active, insist, key};
@@ -121,6 +123,112 @@ fn pins_are_verified_under_spdz_lt() {
 #[test]
 fn pins_are_verified_under_tinytable() {
     works_under("tinytable-linear64", 2, 1);
+}
+
+/// A known answer of `crates/payments/tests/vectors`.
+#[derive(serde::Deserialize)]
+struct Vector {
+    source: String,
+    keys: Vec<(String, String, String)>,
+    command: Command,
+    random: Option<String>,
+    passes: bool,
+    answer: Option<String>,
+}
+
+/// Known answers: all that the specification of the product names, and of others at most two for each circuit.
+fn vectors(of_a_circuit: usize) -> Vec<Vector> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../payments/tests/vectors");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("it is there").map(|file| file.expect("read").path()).collect();
+    files.sort();
+    let mut of_circuits: BTreeMap<String, usize> = BTreeMap::new();
+    let mut chosen = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("read");
+        let of_file: Vec<Vector> = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{file:?}: {e}"));
+        for vector in of_file {
+            let ciphers: Vec<Cipher> = vector
+                .keys
+                .iter()
+                .map(|(_, cipher, _)| catalog::find(cipher).expect("it is there"))
+                .collect();
+            let facts: Vec<KeyFacts<'_>> = vector.keys.iter().zip(&ciphers).map(facts_of).collect();
+            let name = vector.command.payment().circuit_name(&facts);
+            let count = of_circuits.entry(name).or_default();
+            *count += 1;
+            if *count <= of_a_circuit || vector.source.contains("section 7") {
+                chosen.push(vector);
+            }
+        }
+    }
+    chosen
+}
+
+fn facts_of<'c>(((purpose, ..), cipher): (&(String, String, String), &'c Cipher)) -> KeyFacts<'c> {
+    KeyFacts { purpose: purpose.parse().expect("a purpose"), cipher }
+}
+
+/// Asks real nodes for them, those under the same keys together.
+fn known_answers_come_out(cluster: &TestCluster, vectors: &[Vector], settled: &dyn Fn()) {
+    let client = cluster.client();
+    let mut by_keys: BTreeMap<Vec<(String, String, String)>, Vec<&Vector>> = BTreeMap::new();
+    vectors.iter().for_each(|vector| by_keys.entry(vector.keys.clone()).or_default().push(vector));
+    let mut names: BTreeMap<(String, String, String), String> = BTreeMap::new();
+    for (keys, vectors) in by_keys {
+        for key @ (purpose, cipher, secret) in &keys {
+            let name = format!("known-{}", names.len());
+            if !names.contains_key(key) {
+                settled();
+                insist(&|| client.import(for_payments(&name, purpose, cipher), &bytes(secret)));
+                names.insert(key.clone(), name);
+            }
+        }
+        let keys: Vec<&str> = keys.iter().map(|key| names[key].as_str()).collect();
+        let commands: Vec<Command> = vectors.iter().map(|vector| vector.command.clone()).collect();
+        settled();
+        let paid = insist(&|| client.pay_all(&keys, &commands));
+        for (vector, paid) in vectors.iter().zip(paid) {
+            let what = format!("{}: {:?}", vector.source, vector.command);
+            assert_eq!(paid.is_some(), vector.passes, "{what}");
+            let expected = vector.answer.as_ref().filter(|_| vector.passes);
+            match (paid, expected) {
+                (Some(paid), Some(expected)) if vector.random.is_some() => {
+                    assert_eq!(2 * paid.len(), expected.len(), "{what}");
+                }
+                (Some(paid), expected) => {
+                    assert_eq!(hex::encode(paid), expected.map_or("", String::as_str), "{what}");
+                }
+                (None, _) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn known_answers_come_out_under_shamir() {
+    let vectors = vectors(2);
+    assert!(vectors.len() > 150, "{}", vectors.len());
+    known_answers_come_out(&TestCluster::shared(), &vectors, &|| ());
+}
+
+fn known_answers_come_out_under(protocol: &str, nodes: usize) {
+    let vectors = vectors(1);
+    assert!(vectors.len() > 70, "{}", vectors.len());
+    let mut cluster = TestCluster::define_with(protocol, nodes, 1);
+    (0..nodes).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    known_answers_come_out(&cluster, &vectors, &|| ());
+}
+
+#[test]
+fn known_answers_come_out_under_replicated_active() {
+    known_answers_come_out_under("replicated-active", 3);
+}
+
+#[test]
+fn known_answers_come_out_under_replicated_four() {
+    known_answers_come_out_under("replicated-four", 4);
 }
 
 #[test]
