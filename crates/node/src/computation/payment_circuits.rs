@@ -10,15 +10,22 @@ use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::{Error, Result};
 
-/// The most that are kept: the lengths of messages decide about circuits, so there are many.
-const MOST: usize = 64;
+/// The most operations of all circuits that are kept: some hundred megabytes. The lengths of messages decide
+/// about circuits, so there are many, and those of long messages are large.
+const MOST_OPERATIONS: usize = 1 << 20;
 
 /// What tells circuits apart: the name, and the ciphers and purposes of the keys.
 type Of = (String, Vec<(String, Purpose)>);
 
 /// Compiled circuits, the most recent last.
 #[derive(Default)]
-pub(crate) struct PaymentCircuits(Mutex<VecDeque<(Of, Arc<Compiled>)>>);
+pub(crate) struct PaymentCircuits(Mutex<VecDeque<Kept>>);
+
+struct Kept {
+    of: Of,
+    circuit: Arc<Compiled>,
+    operations: usize,
+}
 
 /// What commands know of their keys.
 pub(crate) fn facts<'a>(purposes: &[Purpose], ciphers: &[&'a Cipher]) -> Vec<KeyFacts<'a>> {
@@ -37,23 +44,34 @@ impl PaymentCircuits {
     ) -> Result<Arc<Compiled>> {
         let of_keys = keys.iter().map(|key| (key.cipher.name.clone(), key.purpose)).collect();
         let of: Of = (command.circuit_name(keys), of_keys);
-        let mut known = self.0.lock();
-        if let Some(at) = known.iter().position(|(known, _)| *known == of) {
-            let found = known.remove(at).ok_or_else(|| Error::misuse("it was there"))?;
-            let circuit = found.1.clone();
-            known.push_back(found);
+        if let Some(circuit) = self.kept(&of) {
             return Ok(circuit);
         }
+        // Without the lock: a circuit of a long message takes a second, and others need not wait for it.
         let bits = element_bits(maps)?;
         let circuit = command.circuit(keys, bits);
         // A protocol that evaluates ciphers as Boolean circuits does so with all that surrounds them.
         let circuit = if bits == 1 { boolean::expand(&circuit) } else { circuit };
-        let made = Arc::new(compile(&circuit, maps));
-        if known.len() == MOST {
-            known.pop_front();
-        }
-        known.push_back((of, made.clone()));
+        let (operations, made) = (circuit.ops().len(), Arc::new(compile(&circuit, maps)));
+        self.keep(Kept { of, circuit: made.clone(), operations });
         Ok(made)
+    }
+
+    fn kept(&self, of: &Of) -> Option<Arc<Compiled>> {
+        let mut all = self.0.lock();
+        let at = all.iter().position(|kept| kept.of == *of)?;
+        let found = all.remove(at)?;
+        let circuit = found.circuit.clone();
+        all.push_back(found);
+        Some(circuit)
+    }
+
+    fn keep(&self, new: Kept) {
+        let mut all = self.0.lock();
+        all.push_back(new);
+        while all.iter().map(|kept| kept.operations).sum::<usize>() > MOST_OPERATIONS {
+            all.pop_front();
+        }
     }
 }
 
