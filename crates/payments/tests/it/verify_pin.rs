@@ -19,13 +19,13 @@ fn pvk() -> TestKey {
     key("pin-verification-visa", "3des-ede2", K)
 }
 
-/// A block of format 0 under a PIN key, made by `psec`; the PVV of the payShield manual's style of example:
-/// key K, index 3, PIN 4524: 4021.
+/// The PVV of product examples of `psec` 1.3 and `payShield` guides: key K, index 3, PIN 4524: 4021. The block is
+/// made by `psec`.
 #[test]
 fn pvv_of_a_pin_in_format_0() {
     let pek = key("pin-encryption", "3des-ede2", "11111111111111112222222222222222");
     let command =
-        |value| visa("1d4c3d74f7b64ea9", PinFormat::Iso0, KeySource::Direct, "1122334455667788", 3, value);
+        |value| visa("5acb0a032f939b97", PinFormat::Iso0, KeySource::Direct, "1122334455667788", 3, value);
     assert!(run(&command("4021"), &[pek.clone(), pvk()]).passes);
     assert!(!run(&command("4022"), &[pek, pvk()]).passes);
 }
@@ -40,6 +40,6 @@ fn pvv_of_a_pin_under_a_key_of_dukpt() {
         visa("1b9c1845eb993a7a", PinFormat::Iso0, source, "4012345678909", 1, value)
     };
     let found: Vec<bool> =
-        ["PVV", "0000"].iter().map(|value| run(&command(value), &[bdk.clone(), pvk()]).passes).collect();
+        ["5111", "5112"].iter().map(|value| run(&command(value), &[bdk.clone(), pvk()]).passes).collect();
     assert_eq!(found, [true, false]);
 }
