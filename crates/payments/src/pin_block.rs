@@ -18,7 +18,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use polyclave_cipher::{Direction, Table, Wire};
+use polyclave_cipher::{Table, Wire};
 use serde::{Deserialize, Serialize};
 
 use crate::card::Pan;
@@ -88,11 +88,11 @@ impl PinFormat {
     }
 
     /// The bytes of the card number that are added.
-    pub(crate) fn pan_field(self, pan: &Pan) -> Vec<u8> {
-        match self {
-            PinFormat::Iso0 | PinFormat::Iso3 => pan.field().into(),
-            PinFormat::Iso1 => Vec::new(),
-            PinFormat::Iso4 => pan.long_field().into(),
+    pub(crate) fn pan_field(self, pan: Option<&Pan>) -> Vec<u8> {
+        match (self, pan) {
+            (PinFormat::Iso0 | PinFormat::Iso3, Some(pan)) => pan.field().into(),
+            (PinFormat::Iso4, Some(pan)) => pan.long_field().into(),
+            _ => Vec::new(),
         }
     }
 
@@ -166,7 +166,7 @@ impl EncryptedPin {
         format!("{}-{}", self.format, self.key.name())
     }
 
-    pub(crate) fn public(&self, key: &KeyFacts<'_>, pan: &Pan) -> Vec<u8> {
+    pub(crate) fn public(&self, key: &KeyFacts<'_>, pan: Option<&Pan>) -> Vec<u8> {
         [self.key.public(key, DukptUsage::Pin), self.block.clone(), self.format.pan_field(pan)].concat()
     }
 
@@ -332,29 +332,72 @@ fn random_letter(w: &mut Wiring) -> Vec<Wire> {
     w.lookup(&table("letter", BITS_FOR_A_LETTER as u8, 4, |x| 10 + (u16::from(x) * 6 / 64) as u8), &bits)
 }
 
-/// A PIN in a block of a format, encrypted. The card number's field is public.
-pub(crate) fn write(w: &mut Wiring, format: PinFormat, pin: &Pin, key: &Key, pan: Option<&Value>) -> Value {
-    let field = write_field(w, format, pin);
-    let bound = |w: &mut Wiring, block: &Value| match pan {
-        Some(pan) => w.xor(block, pan),
-        None => block.clone(),
-    };
-    match format {
-        PinFormat::Iso4 => {
-            let block = w.encrypt(key, &field);
-            let block = bound(w, &block);
-            w.crypt(key, Direction::Encrypt, &block)
-        }
-        _ => {
-            let block = bound(w, &field);
-            w.encrypt(key, &block)
-        }
+/// How a PIN is encrypted that a command puts out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OutgoingPin {
+    /// How the PIN is written.
+    pub format: PinFormat,
+    /// Under what it is encrypted.
+    pub key: KeySource,
+}
+
+impl OutgoingPin {
+    pub(crate) fn role(&self) -> Role {
+        pin_key_role(&self.key, "outgoing PIN key")
     }
+
+    pub(crate) fn check(&self, key: &KeyFacts<'_>) -> Result<(), String> {
+        check_format(self.format, &self.key, key)
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("{}-{}", self.format, self.key.name())
+    }
+
+    pub(crate) fn public(&self, key: &KeyFacts<'_>, pan: Option<&Pan>) -> Vec<u8> {
+        [self.key.public(key, DukptUsage::Pin), self.format.pan_field(pan)].concat()
+    }
+
+    /// The PIN in a block, encrypted.
+    pub(crate) fn write(&self, w: &mut Wiring, key: &Key, pin: &Pin) -> Value {
+        let key = self.key.derive(w, key, DukptUsage::Pin);
+        let mut block = write_field(w, self.format, pin);
+        if self.format == PinFormat::Iso4 {
+            block = w.encrypt(&key, &block);
+        }
+        if self.format.binds_pan() {
+            let pan = w.public(self.format.block_bytes());
+            block = w.xor(&block, &pan);
+        }
+        w.encrypt(&key, &block)
+    }
+
+    pub(crate) fn blocks(&self, key: &KeyFacts<'_>) -> u64 {
+        self.key.blocks(key, DukptUsage::Pin) + self.format.blocks()
+    }
+}
+
+/// A PIN as cards take it from their issuer: format 2, as format 0 but for the first nibble, not encrypted.
+pub(crate) fn for_card(w: &mut Wiring, pin: &Pin) -> Value {
+    let mut bits = w.nibble(2);
+    bits.extend(&pin.length);
+    bits.extend(filled(w, PinFormat::Iso0, pin));
+    Value::of_bits(bits)
 }
 
 fn write_field(w: &mut Wiring, format: PinFormat, pin: &Pin) -> Value {
     let mut bits = w.nibble(format.control());
     bits.extend(&pin.length);
+    bits.extend(filled(w, format, pin));
+    if format == PinFormat::Iso4 {
+        bits.extend(w.random(64));
+    }
+    Value::of_bits(bits)
+}
+
+/// The digits of a PIN and the fill of a format.
+fn filled(w: &mut Wiring, format: PinFormat, pin: &Pin) -> Vec<Wire> {
+    let mut bits = Vec::new();
     // Random bits are taken in whole bytes.
     let mut letters: Vec<Vec<Wire>> = Vec::new();
     if format == PinFormat::Iso3 {
@@ -387,10 +430,7 @@ fn write_field(w: &mut Wiring, format: PinFormat, pin: &Pin) -> Value {
         };
         bits.extend(written);
     }
-    if format == PinFormat::Iso4 {
-        bits.extend(w.random(64));
-    }
-    Value::of_bits(bits)
+    bits
 }
 
 /// One bit and a nibble: the nibble if the bit is set, else the fill.

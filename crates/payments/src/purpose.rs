@@ -94,8 +94,6 @@ pub enum Purpose {
     EmvConfidentiality,
     /// The issuer's master key for secure messaging, integrity (EMV Book 2, section 9.2).
     EmvIntegrity,
-    /// The issuer's master key for dynamic card values (CVC3).
-    EmvDynamicValues,
     /// Under it card keys go to who personalizes cards.
     Personalization,
     /// The key K of a SIM card for Milenage (TS 35.206).
@@ -112,7 +110,7 @@ pub enum Purpose {
 const IBM3624: &str = "pin-verification-ibm3624:";
 
 /// Names of purposes without a table.
-const NAMES: [(Purpose, &str); 16] = [
+const NAMES: [(Purpose, &str); 15] = [
     (Purpose::PinEncryption, "pin-encryption"),
     (Purpose::PinVerificationVisa, "pin-verification-visa"),
     (Purpose::CardVerification, "card-verification"),
@@ -123,7 +121,6 @@ const NAMES: [(Purpose, &str); 16] = [
     (Purpose::EmvCryptograms, "emv-cryptograms"),
     (Purpose::EmvConfidentiality, "emv-confidentiality"),
     (Purpose::EmvIntegrity, "emv-integrity"),
-    (Purpose::EmvDynamicValues, "emv-dynamic-values"),
     (Purpose::Personalization, "personalization"),
     (Purpose::MilenageSubscriber, "milenage-subscriber"),
     (Purpose::MilenageOperator, "milenage-operator"),
@@ -146,8 +143,7 @@ impl Purpose {
             | Purpose::MacRetail
             | Purpose::EmvCryptograms
             | Purpose::EmvConfidentiality
-            | Purpose::EmvIntegrity
-            | Purpose::EmvDynamicValues => name == TDES2,
+            | Purpose::EmvIntegrity => name == TDES2,
             Purpose::DukptBase => name == TDES2 || AES.contains(&name),
             Purpose::PinEncryption
             | Purpose::MacCmac

@@ -35,7 +35,7 @@ pub(crate) fn sum_modulo_5() -> Arc<Table> {
 
 /// A digit as its parity (one bit) and its rest modulo 5 (three bits). Sums modulo 10 are sums of both apart.
 pub(crate) fn residues(digit: u8) -> u8 {
-    digit % 2 << 3 | digit % 5
+    ((digit % 2) << 3) | (digit % 5)
 }
 
 /// [`residues`] of a nibble; of one over 9, of its value modulo 10.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use polyclave_cipher::{
     AnyMap, Builder, Cells, Cipher, Circuit, Direction, Matrix, Table, Wire, aes, boolean, catalog,
-    cleartext, compile,
+    cleartext, compile, key_wrap, modes,
 };
 
 use crate::payment::{KeyFacts, Payment};
@@ -231,6 +231,36 @@ impl Wiring {
         self.crypt(key, Direction::Decrypt, block)
     }
 
+    /// The subkeys of CMAC.
+    pub(crate) fn subkeys(&mut self, key: &Key) -> [Value; 2] {
+        let circuit = modes::subkeys(&key.cipher);
+        let port = &circuit.inputs()[0];
+        let width = port.bits;
+        let zero = self.constant(&vec![0; key.cipher.block_bytes]);
+        let zero = self.in_width(&zero, width);
+        let mut outputs = self.b.call(&circuit, &[&zero.cells, &key.round_keys]);
+        let k2 = outputs.pop().expect("subkeys has three outputs");
+        let k1 = outputs.pop().expect("subkeys has three outputs");
+        [k1, k2].map(|cells| Value { cells, width })
+    }
+
+    /// A key of AES itself: its schedule begins with it.
+    pub(crate) fn first_bytes(&self, key: &Key) -> Value {
+        let width = key.cipher.key_schedule.outputs()[0].bits;
+        let cells = key.round_keys[..8 * key.cipher.key_bytes / usize::from(width)].to_vec();
+        Value { cells, width }
+    }
+
+    /// A key in bits, wrapped under AES (RFC 3394).
+    pub(crate) fn wrap(&mut self, kek: &Key, key: &Value) -> Value {
+        let key = self.in_width(key, 1);
+        let bytes = key.bytes();
+        let circuit = key_wrap::wrap(&kek.cipher, key_wrap::Padding::None, bytes, (key.cells.len(), 1));
+        let width = circuit.outputs()[0].bits;
+        let cells = self.b.call(&circuit, &[&key.cells, &kek.round_keys]).remove(0);
+        Value { cells, width }
+    }
+
     /// A condition of the command: these bits are 0.
     pub(crate) fn require_zero(&mut self, bits: &[Wire]) {
         self.conditions.extend(bits);
@@ -252,6 +282,13 @@ impl Wiring {
         // Bytes of an expanded cipher's circuit are bits; bytes of others stay bytes if elements are bytes.
         let value = self.in_width(value, self.element_bits);
         self.answer.extend(value.cells);
+    }
+
+    /// Adds digits to the answer, one a byte.
+    pub(crate) fn answer_digits(&mut self, digits: &[Vec<Wire>]) {
+        let zeros = [self.zero; 4];
+        let bits: Vec<Wire> = digits.iter().flat_map(|digit| [&zeros[..], digit].concat()).collect();
+        self.answer(&Value::of_bits(bits));
     }
 
     /// The circuit.

@@ -94,7 +94,10 @@ fn a_token_that_only_draws_random_bytes_needs_no_keys() {
 }
 
 fn with_access_key(more: &str) -> String {
-    format!("{}[[access_key]]\nname = 'pos'\nid = 'POLYABCDEFGHIJKLMNOP'\nsecret = 'pos.secret'\n{more}", whole())
+    format!(
+        "{}[[access_key]]\nname = 'pos'\nid = 'POLYABCDEFGHIJKLMNOP'\nsecret = 'pos.secret'\n{more}",
+        whole()
+    )
 }
 
 #[test]

@@ -42,11 +42,8 @@ pub(super) enum Exception {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotVerified {
     Pin,
-    #[allow(dead_code, reason = "verified by commands that the nodes get with the crate of payments")]
     Mac,
-    #[allow(dead_code, reason = "the same")]
     CardValue,
-    #[allow(dead_code, reason = "the same")]
     Cryptogram,
 }
 
@@ -116,11 +113,9 @@ impl Exception {
                 told(bad, "ValidationException", &format!("{member}: {message}"))
             }
             Exception::Malformed(message) => told(bad, "ValidationException", message),
-            Exception::NotVerified(what) => told(
-                bad,
-                "VerificationFailedException",
-                &format!("verification failed: {}", what.reason()),
-            ),
+            Exception::NotVerified(what) => {
+                told(bad, "VerificationFailedException", &format!("verification failed: {}", what.reason()))
+            }
             Exception::Denied(message) => told(StatusCode::FORBIDDEN, "AccessDeniedException", message),
             Exception::NoKey(key) => {
                 told(StatusCode::NOT_FOUND, "ResourceNotFoundException", &format!("there is no key {key}"))
@@ -203,17 +198,22 @@ fn of_signature(unsigned: &Unsigned) -> (&'static str, String) {
 }
 
 /// A document as response.
-pub(super) fn json_response(status: StatusCode, document: &Value) -> Response<Body> {
+fn json_response(status: StatusCode, document: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(document.to_string()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    name(&mut response);
+    response
+}
+
+/// Gives a response the id that clients show.
+pub(super) fn name(response: &mut Response<Body>) {
     let mut id = [0; 16];
     // It is for logs. If the system has no random bytes, requests have failed before.
     let _ = random_bytes(&mut id);
     if let Ok(id) = HeaderValue::from_str(&hex::encode(id)) {
-        headers.insert("x-amzn-requestid", id);
+        response.headers_mut().insert("x-amzn-requestid", id);
     }
-    response
 }

@@ -27,7 +27,9 @@ fn told(error: &serde_json::Error) -> String {
     let expected = text.rsplit_once("expected ").map(|(_, expected)| expected);
     let wrong = match (text.starts_with("missing field"), expected) {
         (true, _) => text.to_owned(),
-        (false, Some(expected)) => format!("a member, or its value, is not as it should be; expected {expected}"),
+        (false, Some(expected)) => {
+            format!("a member, or its value, is not as it should be; expected {expected}")
+        }
         (false, None) => "a member, or its value, is not as it should be".to_owned(),
     };
     format!("{wrong} (line {line} column {column})")

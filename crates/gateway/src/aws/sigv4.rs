@@ -77,7 +77,8 @@ impl<'h> Claim<'h> {
         let authorization = only(headers, AUTHORIZATION.as_str())
             .ok_or(Unsigned::Incomplete("there is more than one Authorization header, or it is no text"))?;
         let parts = authorization.strip_prefix(ALGORITHM).and_then(|rest| rest.strip_prefix(' '));
-        let parts = parts.ok_or(Unsigned::Incomplete("Authorization does not begin with AWS4-HMAC-SHA256"))?;
+        let parts =
+            parts.ok_or(Unsigned::Incomplete("Authorization does not begin with AWS4-HMAC-SHA256"))?;
         let mut named: BTreeMap<&str, &str> = BTreeMap::new();
         for part in parts.split(',') {
             let (name, value) = part
@@ -105,7 +106,8 @@ impl<'h> Claim<'h> {
         if !(1..=32).contains(&region.len()) || !region.bytes().all(is_region) {
             return Err(Unsigned::Incomplete("the region of Credential is none"));
         }
-        let at = only(headers, DATE).ok_or(Unsigned::Incomplete("there is no x-amz-date, or more than one"))?;
+        let at =
+            only(headers, DATE).ok_or(Unsigned::Incomplete("there is no x-amz-date, or more than one"))?;
         if at.get(..8) != Some(date) {
             return Err(Unsigned::Incomplete("Credential has another date than x-amz-date"));
         }
@@ -141,7 +143,8 @@ impl<'h> Claim<'h> {
         let Claim { date, region, service, at, .. } = self;
         let hash = hex::encode(digest(&SHA256, canonical.as_bytes()));
         let to_sign = format!("{ALGORITHM}\n{at}\n{date}/{region}/{service}/{TERMINATOR}\n{hash}");
-        let mut key = Key::new(HMAC_SHA256, &zeroize::Zeroizing::new(["AWS4", secret].concat()).as_bytes()[..]);
+        let mut key =
+            Key::new(HMAC_SHA256, &zeroize::Zeroizing::new(["AWS4", secret].concat()).as_bytes()[..]);
         for part in [date, region, service, &TERMINATOR] {
             key = Key::new(HMAC_SHA256, hmac::sign(&key, part.as_bytes()).as_ref());
         }
@@ -159,7 +162,9 @@ impl<'h> Claim<'h> {
                 .headers
                 .get_all(*name)
                 .iter()
-                .map(|value| Some(value.to_str().ok()?.split_ascii_whitespace().collect::<Vec<_>>().join(" ")))
+                .map(|value| {
+                    Some(value.to_str().ok()?.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
+                })
                 .collect();
             text += &format!("{name}:{}\n", values?.join(","));
         }
@@ -239,7 +244,9 @@ fn encoded(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(*byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(char::from(*byte))
+            }
             _ => text += &format!("%{byte:02X}"),
         }
     }

@@ -7,8 +7,9 @@ use polyclave_payments::Command;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::error::{Exception, NotVerified, Result};
+use super::error::{Exception, Result};
 use super::keys::{Key, KeyId};
+use crate::failure::Failure;
 
 /// What the nodes give: bytes for the caller.
 pub(super) type Outcome = Zeroizing<Vec<u8>>;
@@ -62,9 +63,9 @@ impl Work {
     }
 }
 
-/// A verification that was not successful.
-pub(super) fn not_verified(what: NotVerified) -> Exception {
-    Exception::NotVerified(what)
+/// An outcome that does not have what was asked for.
+pub(super) fn too_short() -> Exception {
+    Exception::Failure(Failure::Internal("the nodes' answer is too short".into()))
 }
 
 /// The members of an answer that tell of a key.

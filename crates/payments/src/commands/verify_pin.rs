@@ -65,7 +65,7 @@ impl Payment for VerifyPin {
     }
 
     fn public(&self, keys: &[KeyFacts<'_>]) -> Vec<u8> {
-        let mut public = self.pin.public(&keys[0], &self.pan);
+        let mut public = self.pin.public(&keys[0], Some(&self.pan));
         public.extend(self.reference.public(&self.pan));
         public
     }

@@ -39,7 +39,7 @@ pub(crate) fn public_value(value: &Digits) -> Vec<u8> {
 
 /// The PVV of the first digits of a PIN: four nibbles.
 pub(crate) fn value(w: &mut Wiring, key: &Key, pin: &[Vec<Wire>]) -> Vec<Vec<Wire>> {
-    let fixed = w.public((PAN_DIGITS + 1) / 2);
+    let fixed = w.public(PAN_DIGITS.div_ceil(2));
     let parameter = w.concat(&[&fixed, &Value::of_bits(pin.concat())]);
     let encrypted = w.encrypt(key, &parameter);
     let bits = w.bits(&encrypted);

@@ -28,7 +28,12 @@ fn of_suite(more: &[(&'static str, &str)], signed: &str, signature: &str) -> Hea
     headers
 }
 
-fn verified(secret: &str, headers: &Headers, (method, uri): (&str, &str), body: &str) -> Result<(), Unsigned> {
+fn verified(
+    secret: &str,
+    headers: &Headers,
+    (method, uri): (&str, &str),
+    body: &str,
+) -> Result<(), Unsigned> {
     let headers = map(headers);
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let body = body.as_bytes();
@@ -90,7 +95,8 @@ fn the_published_examples_of_aws_are_verified() {
 #[test]
 fn what_botocore_signs_is_verified_and_no_byte_of_it_can_be_changed() {
     let secret = "polyclave.wJalrXUtnFEMI-K7MDENG-bPxRfiCYEXAMPLEKEY00";
-    let pin = r#"{"VerificationKeyIdentifier": "alias/pvk", "EncryptionKeyIdentifier": "alias/pek", "#.to_owned()
+    let pin = r#"{"VerificationKeyIdentifier": "alias/pvk", "EncryptionKeyIdentifier": "alias/pek", "#
+        .to_owned()
         + r#""PrimaryAccountNumber": "1122334455667788", "PinBlockFormat": "ISO_FORMAT_0", "#
         + r#""EncryptedPinBlock": "AC17DC148BDA645E", "VerificationAttributes": "#
         + r#"{"VisaPin": {"PinVerificationKeyIndex": 3, "VerificationValue": "4021"}}}"#;
@@ -212,9 +218,13 @@ fn a_signature_is_good_for_a_quarter_of_an_hour_before_and_after() {
     let headers = map(&of_suite(&[], "host;x-amz-date", &"0".repeat(64)));
     let claim = Claim::of(&headers).expect("a claim");
     let at = read_time("20150830T123600Z").expect("a time");
-    for (minutes, expected) in
-        [(0, Ok(())), (15, Ok(())), (-15, Ok(())), (16, Err(Unsigned::Expired)), (-16, Err(Unsigned::Expired))]
-    {
+    for (minutes, expected) in [
+        (0, Ok(())),
+        (15, Ok(())),
+        (-15, Ok(())),
+        (16, Err(Unsigned::Expired)),
+        (-16, Err(Unsigned::Expired)),
+    ] {
         assert_eq!(claim.check_time(at + Duration::minutes(minutes)), expected, "{minutes}");
     }
     for wrong in [

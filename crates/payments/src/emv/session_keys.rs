@@ -1,0 +1,168 @@
+//! The keys of one transaction from those of a card.
+//!
+//! What is public is used: the common session key (EMV Book 2, annex A1.3), the session key of M/Chip, the
+//! tree of EMV 2000 (EMV 4.1 Book 2, annex A1.3), the key of Visa's scripts, and the card's key itself (Visa
+//! cryptogram version 10, American Express).
+
+use serde::{Deserialize, Serialize};
+
+use crate::wiring::{Value, Wiring};
+
+/// Branches at each node of the tree of EMV 2000. It is so high that there is a key for every counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Branches {
+    /// Two, and 16 levels.
+    Two,
+    /// Four, and 8 levels: what the standard recommends.
+    Four,
+}
+
+impl Branches {
+    fn number(self) -> u16 {
+        if self == Branches::Two { 2 } else { 4 }
+    }
+
+    fn levels(self) -> u32 {
+        if self == Branches::Two { 16 } else { 8 }
+    }
+}
+
+/// How a card's key becomes that of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum SessionKey {
+    /// Not at all.
+    CardKey,
+    /// The common session key for application cryptograms.
+    Common {
+        /// The application transaction counter (ATC).
+        counter: [u8; 2],
+    },
+    /// The session key of M/Chip for application cryptograms.
+    Mastercard {
+        /// The application transaction counter (ATC).
+        counter: [u8; 2],
+        /// The terminal's unpredictable number.
+        unpredictable: [u8; 4],
+    },
+    /// The common session key for scripts, from an application cryptogram. M/Chip uses it, too.
+    Cryptogram {
+        /// The cryptogram of the transaction, or what counts scripts up from it.
+        cryptogram: [u8; 8],
+    },
+    /// The key of Visa's scripts.
+    VisaScript {
+        /// The application transaction counter (ATC).
+        counter: [u8; 2],
+    },
+    /// The tree of EMV 2000.
+    Tree {
+        /// The application transaction counter (ATC).
+        counter: [u8; 2],
+        /// Its shape.
+        branches: Branches,
+    },
+}
+
+impl SessionKey {
+    /// A part of the name of a circuit.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            SessionKey::CardKey => "card-key",
+            SessionKey::VisaScript { .. } => "visa-script",
+            SessionKey::Tree { branches: Branches::Two, .. } => "tree-2",
+            SessionKey::Tree { branches: Branches::Four, .. } => "tree-4",
+            _ => "common",
+        }
+    }
+
+    /// The block whose third byte differs for the two halves of the common key.
+    fn diversification(&self) -> Option<[u8; 8]> {
+        match self {
+            SessionKey::Common { counter: [a, b] } => Some([*a, *b, 0, 0, 0, 0, 0, 0]),
+            SessionKey::Mastercard { counter: [a, b], unpredictable: [c, d, e, f] } => {
+                Some([*a, *b, 0, 0, *c, *d, *e, *f])
+            }
+            SessionKey::Cryptogram { cryptogram } => Some(*cryptogram),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn public(&self) -> Vec<u8> {
+        if let Some(block) = self.diversification() {
+            return [0xf0, 0x0f]
+                .map(|third| [block[0], block[1], third, block[3], block[4], block[5], block[6], block[7]])
+                .concat();
+        }
+        match self {
+            SessionKey::VisaScript { counter: [a, b] } => {
+                let mut mask = [0; 16];
+                (mask[6], mask[7], mask[14], mask[15]) = (*a, *b, !a, !b);
+                mask.into()
+            }
+            SessionKey::Tree { counter, branches } => path(u16::from_be_bytes(*counter), *branches),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The key of the transaction.
+    pub(crate) fn derive(&self, w: &mut Wiring, card_key: &Value) -> Value {
+        match self {
+            SessionKey::CardKey => card_key.clone(),
+            SessionKey::VisaScript { .. } => {
+                let mask = w.public(16);
+                w.xor(card_key, &mask)
+            }
+            SessionKey::Tree { branches, .. } => {
+                let blocks: Vec<Value> = (0..branches.levels()).map(|_| w.public(1)).collect();
+                tree(w, card_key, &blocks)
+            }
+            _ => {
+                let blocks = w.public(16);
+                crypt_halves(w, card_key, &blocks)
+            }
+        }
+    }
+
+    /// Blocks of the derivation.
+    pub(crate) fn blocks(&self) -> u64 {
+        match self {
+            SessionKey::CardKey | SessionKey::VisaScript { .. } => 0,
+            SessionKey::Tree { branches, .. } => 2 * u64::from(branches.levels()),
+            _ => 2,
+        }
+    }
+}
+
+/// Two blocks, encrypted under a key.
+fn crypt_halves(w: &mut Wiring, key: &Value, blocks: &Value) -> Value {
+    let cipher = w.cipher("3des-ede2");
+    let key = w.expand(&cipher, key);
+    let halves = [w.encrypt(&key, &blocks.part(0..8)), w.encrypt(&key, &blocks.part(8..16))];
+    w.concat(&[&halves[0], &halves[1]])
+}
+
+/// The branch at each level, from the root.
+fn path(counter: u16, branches: Branches) -> Vec<u8> {
+    let number = branches.number();
+    let branch = |below: u32| (u32::from(counter) / u32::from(number).pow(below) % u32::from(number)) as u8;
+    (0..branches.levels()).rev().map(branch).collect()
+}
+
+/// A node's key is the encryption of its grandparent's under its parent's, the branch added. The root is the
+/// card's key, and its parent zero. The grandparent of the last is added to it.
+fn tree(w: &mut Wiring, card_key: &Value, branches: &[Value]) -> Value {
+    let (mut parent, mut grandparent) = (card_key.clone(), w.constant(&[0; 16]));
+    for (level, branch) in branches.iter().enumerate() {
+        let (zeros, right) = (w.constant(&[0; 7]), w.constant(&[0, 0, 0, 0, 0, 0, 0, 0xf0]));
+        let left = w.concat(&[&zeros, branch]);
+        let right = w.xor(&left, &right);
+        let both = w.concat(&[&left, &right]);
+        let blocks = w.xor(&grandparent, &both);
+        let key = crypt_halves(w, &parent, &blocks);
+        if level + 1 == branches.len() {
+            return w.xor(&key, &grandparent);
+        }
+        (grandparent, parent) = (parent, key);
+    }
+    parent
+}
