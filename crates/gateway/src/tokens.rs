@@ -1,5 +1,5 @@
-//! The tokens and access keys that are in force. The file is looked at with every request, so that a token that was revoked
-//! stops at once.
+//! The tokens and access keys that are in force. The file is looked at with every request, so that a token
+//! that was revoked stops at once.
 
 use std::collections::HashMap;
 use std::fs::Metadata;

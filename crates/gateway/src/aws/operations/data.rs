@@ -1,7 +1,7 @@
 //! `EncryptData`, `DecryptData` and `ReEncryptData`.
 //!
 //! A key for data in payments serves commands, which take the right `pay`. Another key of the nodes, if it
-//! was made for ECB, serves `Symmetric` with the rights `encrypt` and `decrypt`, and the gateway chains blocks.
+//! was made for ECB, serves `Symmetric` with the rights `encrypt` and `decrypt`. The gateway chains blocks.
 
 use polyclave_api::{KeyInfo, Right};
 use polyclave_client::Client;
