@@ -44,13 +44,14 @@ impl EmvCard {
         }
     }
 
-    /// The card's key of the kind of the issuer's key.
+    /// The card's key of the kind of the issuer's key, with odd parity.
     pub(crate) fn key(w: &mut Wiring, issuer: &Key) -> Value {
         let left = w.public(8);
         let complement = w.constant(&[0xff; 8]);
         let right = w.xor(&left, &complement);
         let halves = [w.encrypt(issuer, &left), w.encrypt(issuer, &right)];
-        w.concat(&[&halves[0], &halves[1]])
+        let key = w.concat(&[&halves[0], &halves[1]]);
+        with_odd_parity(w, &key)
     }
 }
 
@@ -63,4 +64,16 @@ fn hashed(digits: &str) -> Vec<u8> {
     let letters = nibbles.iter().filter(|x| **x > 9).map(|x| x - 10);
     let chosen: Vec<u8> = decimal.chain(letters).take(16).collect();
     chosen.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// The last bit of each byte makes the number of ones odd (FIPS 46-3): other programs look at it, and the
+/// tree of EMV 2000 encrypts it.
+fn with_odd_parity(w: &mut Wiring, key: &Value) -> Value {
+    let mut bits = w.bits(key);
+    for byte in bits.chunks_mut(8) {
+        let others: Vec<&[_]> = byte[..7].chunks(1).collect();
+        let sum = w.xor_bits(&others)[0];
+        byte[7] = w.not(sum);
+    }
+    Value::of_bits(bits)
 }
