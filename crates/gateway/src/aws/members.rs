@@ -104,7 +104,7 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     enum Which {
-        One(u8),
+        One(#[allow(dead_code, reason = "it is only read")] u8),
         Other {},
     }
 
