@@ -13,6 +13,10 @@ use super::keys::KeyId;
 /// members: they might change what the request means.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
+    // An array of values without names could be read, too.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Exception::Malformed("the body is no object of JSON".into()));
+    }
     serde_json::from_slice(body).map_err(|e| Exception::Malformed(told(&e)))
 }
 

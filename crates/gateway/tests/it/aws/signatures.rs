@@ -75,8 +75,6 @@ fn signatures_of_other_times_services_and_requests_are_refused() {
             .header("authorization", &request.authorization(&key))
             .header("content-type", "application/json")
     };
-    let date = format!("{:?}", request.ask(&key).head());
-    assert!(!date.is_empty());
     let time = String::from_utf8(request.ask(&key).head()).expect("text");
     let time = time.lines().find_map(|line| line.strip_prefix("x-amz-date: ")).expect("a date").to_owned();
     let swapped = |line: &Unsigned| swapped(line).header("x-amz-date", &time);
