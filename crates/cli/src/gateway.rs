@@ -1,5 +1,7 @@
-//! `polyclave gateway`: Vault's transit API, and a KMS for Kubernetes, over keys of the nodes.
+//! `polyclave gateway`: Vault's transit API, that of AWS Payment Cryptography, and a KMS for Kubernetes, over
+//! keys of the nodes.
 
+mod access_key;
 mod certificate;
 mod check;
 mod run;
@@ -17,6 +19,8 @@ pub enum Command {
     Run(run::Arguments),
     /// Make a token, and print it once, with the entry for gateway.toml, which has its hash only
     Token(token::Arguments),
+    /// Make an access key for the API of AWS Payment Cryptography, and print the entry for gateway.toml
+    AccessKey(access_key::Arguments),
     /// Make a certificate and its key for a listener, if you have no authority that makes one
     Certificate(certificate::Arguments),
     /// Read gateway.toml, look for the files and keys that it names, and say what it means, without serving
@@ -28,6 +32,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Token(arguments) => token::run(arguments),
+        Command::AccessKey(arguments) => access_key::run(arguments),
         Command::Certificate(arguments) => certificate::run(arguments),
         Command::Check(arguments) => check::run(arguments),
     }

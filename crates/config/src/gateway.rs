@@ -1,6 +1,7 @@
 //! `gateway.toml`: where a gateway listens, the client as which it asks the nodes, and the permissions of its
 //! callers.
 
+mod access_key;
 mod listener;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use toml::Spanned;
 
 use crate::{Error, Result, check_name, private, text};
 
+pub use access_key::{ACCESS_KEY_RIGHTS, GatewayAccessKey};
 pub use listener::{GatewayListener, KmsListener};
 pub use token::{GatewayToken, TOKEN_RIGHTS};
 pub use transform::{
@@ -36,12 +38,14 @@ pub struct GatewaySettings {
     pub http_listen: Option<String>,
     /// How much may be asked of it.
     pub limits: GatewayLimits,
-    /// Where it serves Vault's API.
+    /// Where it serves Vault's API, and that of AWS Payment Cryptography.
     pub listeners: Vec<GatewayListener>,
     /// Where it is a KMS of Kubernetes.
     pub kms: Vec<KmsListener>,
     /// Who may use Vault's API.
     pub tokens: Vec<GatewayToken>,
+    /// Who may use the API of AWS Payment Cryptography.
+    pub access_keys: Vec<GatewayAccessKey>,
     /// What is tokenized, and how.
     pub transform: GatewayTransform,
 }
@@ -91,6 +95,8 @@ struct Text {
     #[serde(default)]
     token: Vec<Spanned<GatewayToken>>,
     #[serde(default)]
+    access_key: Vec<Spanned<GatewayAccessKey>>,
+    #[serde(default)]
     transform: GatewayTransform,
 }
 
@@ -110,7 +116,8 @@ impl GatewaySettings {
 
     /// Reads settings. An error names the line, and the entry if it can be read.
     pub fn parse(text: &str) -> Result<GatewaySettings> {
-        let Text { client, http_listen, limits, listener, kms, token, transform } = text::parse(text)?;
+        let Text { client, http_listen, limits, listener, kms, token, access_key, transform } =
+            text::parse(text)?;
         let at = |start: usize| text[..start].bytes().filter(|b| *b == b'\n').count() + 1;
         limits.check()?;
         transform.check()?;
@@ -141,6 +148,18 @@ impl GatewaySettings {
             checked.map_err(|e| placed(e, line, &format!("the token {:?}", entry.name)))?;
             hashes.push(entry);
         }
+        let mut ids: Vec<&str> = Vec::new();
+        for one in &access_key {
+            let (line, entry) = (at(one.span().start), one.get_ref());
+            let checked = entry.check().and_then(|()| names.take(&entry.name)).and_then(|()| {
+                match ids.contains(&entry.id.as_str()) {
+                    true => Err(Error::misuse("another access key has this id")),
+                    false => Ok(()),
+                }
+            });
+            checked.map_err(|e| placed(e, line, &format!("the access key {:?}", entry.name)))?;
+            ids.push(&entry.id);
+        }
         if listener.is_empty() && kms.is_empty() {
             return Err(Error::misuse(
                 "there is no [[listener]] and no [[kms]]: nobody could ask anything; add one of them, as `polyclave gateway run --help` \
@@ -154,6 +173,7 @@ impl GatewaySettings {
             listeners: listener.into_iter().map(Spanned::into_inner).collect(),
             kms: kms.into_iter().map(Spanned::into_inner).collect(),
             tokens: token.into_iter().map(Spanned::into_inner).collect(),
+            access_keys: access_key.into_iter().map(Spanned::into_inner).collect(),
             transform,
         })
     }
@@ -162,6 +182,7 @@ impl GatewaySettings {
     fn place_in(&mut self, dir: &Path) {
         self.client = dir.join(&self.client);
         self.kms.iter_mut().for_each(|kms| kms.socket = dir.join(&kms.socket));
+        self.access_keys.iter_mut().for_each(|key| key.place_in(dir));
         for listener in &mut self.listeners {
             for path in [&mut listener.certificate, &mut listener.key].into_iter().flatten() {
                 *path = dir.join(&*path);
@@ -200,10 +221,10 @@ struct Names<'t>(Vec<&'t str>);
 
 impl<'t> Names<'t> {
     fn take(&mut self, name: &'t str) -> Result<()> {
-        check_name("token or kms", name)?;
+        check_name("token, access key or kms", name)?;
         if self.0.contains(&name) {
             return Err(Error::misuse(
-                "another token or kms has this name, and the audit logs of the nodes could not tell them apart; take another one",
+                "another token, access key or kms has this name, and the audit logs of the nodes could not tell them apart; take another one",
             ));
         }
         self.0.push(name);

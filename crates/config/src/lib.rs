@@ -78,8 +78,9 @@ pub use cluster::{Change, Cluster, Consent, Replaced};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use gateway::{
-    GatewayAlphabet, GatewayLimits, GatewayListener, GatewayRole, GatewaySettings, GatewayTemplate,
-    GatewayToken, GatewayTransform, GatewayTransformation, KmsListener, TOKEN_RIGHTS, TweakSource,
+    ACCESS_KEY_RIGHTS, GatewayAccessKey, GatewayAlphabet, GatewayLimits, GatewayListener, GatewayRole,
+    GatewaySettings, GatewayTemplate, GatewayToken, GatewayTransform, GatewayTransformation, KmsListener,
+    TOKEN_RIGHTS, TweakSource,
 };
 pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;

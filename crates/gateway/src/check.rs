@@ -14,6 +14,9 @@ pub fn check(settings: &GatewaySettings) -> Result<Option<String>> {
     for listener in &settings.listeners {
         listener.tls().map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?;
     }
+    for key in &settings.access_keys {
+        key.read_secret()?;
+    }
     for kms in &settings.kms {
         let dir = kms.socket.parent().unwrap_or(&kms.socket);
         if !dir.is_dir() {

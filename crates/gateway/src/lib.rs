@@ -4,7 +4,7 @@
 //! ```text
 //! listen.rs (loopback, TLS, Unix sockets)        tokens.rs (who may ask for what), connections.rs, memory.rs (and how much of the gateway)
 //!     |                     |
-//! vault.rs    ui.rs      kms.rs                  look.rs (whether the nodes can serve); dashboard.rs: ui.rs alone
+//! vault.rs, aws.rs, ui.rs, kms.rs                 look.rs (whether the nodes can serve); dashboard.rs: ui.rs alone
 //!     \                     /
 //!      queue.rs (whose turn it is), nodes.rs (on threads), versions.rs; long requests: bulk.rs
 //!                 |
@@ -15,6 +15,7 @@
 //! what its entry says, until it is removed from the file. A stolen gateway can do what the nodes allow its
 //! client.
 
+mod aws;
 mod bulk;
 mod check;
 mod connections;
@@ -25,6 +26,7 @@ mod failure;
 mod kms;
 mod listen;
 mod look;
+mod make_access_key;
 mod make_certificate;
 mod make_token;
 mod memory;
@@ -42,6 +44,7 @@ mod versions;
 pub use check::check;
 pub use dashboard::Dashboard;
 pub use error::{Error, Result};
+pub use make_access_key::make_access_key;
 pub use make_certificate::make_certificate;
 pub use make_token::make_token;
 pub use running::Running;

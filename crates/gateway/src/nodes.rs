@@ -39,6 +39,15 @@ impl Asker {
         queue: &Queue,
         work: impl Fn(&Client) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, Failure> {
+        Ok(self.try_to_ask(queue, work).await??)
+    }
+
+    /// The same for callers that judge the error of the nodes themselves.
+    pub(crate) async fn try_to_ask<T: Send + 'static>(
+        &self,
+        queue: &Queue,
+        work: impl Fn(&Client) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<Result<T>, Failure> {
         self.run(queue, move |client| {
             let (mut tries, mut again) = (1, Again::without_failed_nodes(client));
             loop {
@@ -58,14 +67,14 @@ impl Asker {
         queue: &Queue,
         work: impl FnOnce(&Client) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, Failure> {
-        self.run(queue, work).await
+        Ok(self.run(queue, work).await??)
     }
 
     async fn run<T: Send + 'static>(
         &self,
         queue: &Queue,
         work: impl FnOnce(&Client) -> Result<T> + Send + 'static,
-    ) -> std::result::Result<T, Failure> {
+    ) -> std::result::Result<Result<T>, Failure> {
         let place = place(queue, &self.name).await?;
         let (client, held) = (self.client.clone(), self.held.clone());
         // If the caller goes away, the request with the nodes ends all the same, and holds its place and its
@@ -76,7 +85,7 @@ impl Asker {
             outcome
         });
         match done.await {
-            Ok(outcome) => Ok(outcome?),
+            Ok(outcome) => Ok(outcome),
             Err(_) => {
                 Err(Failure::Internal("the request ended with an error of this program; see its log".into()))
             }

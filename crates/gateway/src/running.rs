@@ -15,6 +15,7 @@ use polyclave_config::{ClientDir, GatewaySettings, KmsListener};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
+use crate::aws::{self, Aws};
 use crate::bulk::Bulk;
 use crate::connections::{ConnectionCounts, Connections, Limits};
 use crate::counts::{Counts, Now};
@@ -107,6 +108,8 @@ impl Running {
             listeners: Arc::new(listeners.collect()),
             kms: Arc::new(kms.collect()),
         };
+        let within = Duration::from_secs(settings.limits.request_seconds);
+        let aws = Aws::new(tokens.clone(), seen.queue.clone(), seen.counts.clone(), within);
         let vault = Arc::new(Vault {
             tokens: tokens.clone(),
             queue: seen.queue.clone(),
@@ -115,7 +118,7 @@ impl Running {
             counts: seen.counts.clone(),
             memory: seen.memory.clone(),
             bulk: seen.bulk.clone(),
-            within: Duration::from_secs(settings.limits.request_seconds),
+            within,
             transformations,
             cluster: Cluster {
                 id: client.cluster().id(),
@@ -127,7 +130,7 @@ impl Running {
         let own = Own { counts: seen.counts.clone(), queue: seen.queue.clone() };
         let collector = Collector::new(client.clone(), Some(own))?;
         let page = Ui::new(Access::Gateway(tokens), collector.clone());
-        let pages = pages(vault).merge(ui::pages(page, Hosts::Any));
+        let pages = pages(vault).merge(ui::pages(page, Hosts::Any)).merge(aws::pages(Arc::new(aws)));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("gateway").build()?;
         let mut running = Running {

@@ -41,7 +41,9 @@ use crate::tokens::{Token, Tokens, token_of};
 use crate::transform::Transformations;
 use crate::versions::Versions;
 use answer::Answer;
+pub(crate) use answer::json_response;
 use body::Reading;
+pub(crate) use data::Data;
 use fields::Fields;
 use route::Call;
 

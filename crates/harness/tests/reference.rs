@@ -66,6 +66,11 @@ const FILES: [File; 4] = [
             ("[[listener]]", "GatewayListener", ""),
             ("[[kms]]", "KmsListener", ""),
             ("[[token]]", "GatewayToken", ""),
+            (
+                "[[access_key]]",
+                "GatewayAccessKey",
+                "[AWS Payment Cryptography's API](../use/payments-aws.md) explains them.",
+            ),
             ("[[transform.role]]", "GatewayRole", ""),
             ("[[transform.transformation]]", "GatewayTransformation", ""),
             ("[[transform.template]]", "GatewayTemplate", ""),
@@ -82,7 +87,7 @@ const FILES: [File; 4] = [
 ];
 
 /// Fields that have tables of their own.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "audit",
     "limits",
     "stock",
@@ -92,6 +97,7 @@ const TABLES: [&str; 11] = [
     "listeners",
     "kms",
     "tokens",
+    "access_keys",
     "transform",
     "and",
 ];

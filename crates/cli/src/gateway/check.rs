@@ -41,6 +41,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for token in &settings.tokens {
         say!("{} may {} with the keys {}", token.name, words(&token.rights), token.keys.join(", "));
     }
+    for key in &settings.access_keys {
+        say!("{} may {} with the keys {}, as {}", key.name, words(&key.rights), key.keys.join(", "), key.id);
+    }
     if let Some(why) = not_asked {
         say!("whether the nodes have the keys was not found out: {why}");
     }

@@ -40,7 +40,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
     name = \"billing\"\n  \
     hash = \"blake3:..\"\n  \
     rights = [\"encrypt\", \"decrypt\"]                 # of generate, list, delete, encrypt, decrypt, random, configure, rewrap, observe\n  \
-    keys = [\"billing-*\"]\n\n\
+    keys = [\"billing-*\"]\n\n  \
+    [[access_key]]                                  # from `polyclave gateway access-key pos ..`: the API of AWS Payment Cryptography\n  \
+    name = \"pos\"\n  \
+    id = \"POLY..\"\n  \
+    secret = \"pos.secret\"                           # its file, readable by its owner only\n  \
+    rights = [\"pay\"]                                # of pay, issue, encrypt, decrypt, list\n  \
+    keys = [\"pin-*\"]\n\n\
     Paths are relative to the file. Tokens are read again when the file changes: one that is removed stops at once. The nodes log the \
     token's name with each request, and judge the gateway's client as any other. See docs/use/vault.md and docs/use/kubernetes.md.\n\n\
     Logs to standard error, without secrets. SIGINT or SIGTERM ends it in order; a second one at once.")]

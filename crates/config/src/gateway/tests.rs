@@ -92,3 +92,68 @@ fn a_token_that_only_draws_random_bytes_needs_no_keys() {
     let settings = GatewaySettings::parse(&text).expect("it fits");
     assert!(settings.tokens[0].allows(Right::Random, "") && !settings.tokens[0].allows(Right::List, "a"));
 }
+
+fn with_access_key(more: &str) -> String {
+    format!(
+        "{}[[access_key]]\nname = 'pos'\nid = 'POLYABCDEFGHIJKLMNOP'\nsecret = 'pos.secret'\n{more}",
+        whole()
+    )
+}
+
+#[test]
+fn an_access_key_names_the_file_of_its_secret() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("gateway.toml");
+    std::fs::write(&file, with_access_key("rights = ['pay']\nkeys = ['pin-*']\n")).expect("written");
+    let read = GatewaySettings::load(&file).expect("read").access_keys.remove(0);
+    assert_eq!(read.secret, dir.path().join("pos.secret"));
+    assert!(read.allows(Right::Pay, "pin-1") && !read.allows(Right::Issue, "pin-1"));
+    assert!(!read.allows(Right::Pay, "cvk"));
+    let again = format!("client = 'c'\n[[listener]]\naddress = '127.0.0.1:1'\n{}", read.to_text());
+    assert_eq!(GatewaySettings::parse(&again).expect("as it is written").access_keys, [read.clone()]);
+
+    assert!(read.read_secret().is_err(), "it is not there");
+    let write = |text: &str, mode: u32| {
+        std::fs::write(&read.secret, text).expect("written");
+        std::fs::set_permissions(&read.secret, std::fs::Permissions::from_mode(mode)).expect("set");
+        read.read_secret().map(|secret| secret.len()).map_err(|e| e.to_string())
+    };
+    let secret = "s".repeat(40);
+    assert_eq!(write(&format!("{secret}\n"), 0o600), Ok(40));
+    assert!(write(&secret, 0o644).is_err(), "others can read it");
+    for wrong in ["", "short", &"s".repeat(300), &format!("{secret} {secret}")] {
+        let message = write(wrong, 0o600).expect_err("refused");
+        assert!(message.contains("access-key") && !message.contains("sss"), "{message}");
+    }
+}
+
+#[test]
+fn errors_of_access_keys_name_the_line_and_what_to_do() {
+    for (more, parts) in [
+        ("rights = ['random']\nkeys = ['*']\n", vec!["line 22", "the access key \"pos\"", "random", "issue"]),
+        ("rights = ['pay']\nkeys = []\n", vec!["line 22", "no keys"]),
+        ("rights = []\nkeys = ['*']\n", vec!["line 22", "no rights"]),
+        ("rights = ['pay']\n", vec!["keys"]),
+        (
+            "rights = ['pay']\nkeys = ['*']\n[[access_key]]\nname = 'other'\nid = 'POLYABCDEFGHIJKLMNOP'\n\
+             secret = 's'\nrights = ['pay']\nkeys = ['*']\n",
+            vec!["the access key \"other\"", "this id"],
+        ),
+        (
+            "rights = ['pay']\nkeys = ['*']\n[[access_key]]\nname = 'billing'\nid = 'POLYABCDEFGHIJKLMNOQ'\n\
+             secret = 's'\nrights = ['pay']\nkeys = ['*']\n",
+            vec!["the access key \"billing\"", "another"],
+        ),
+        (
+            "rights = ['pay']\nkeys = ['*']\n[[access_key]]\nname = 'other'\nid = 'a/b'\nsecret = 's'\n\
+             rights = ['pay']\nkeys = ['*']\n",
+            vec!["the access key \"other\"", "its id"],
+        ),
+    ] {
+        let error = GatewaySettings::parse(&with_access_key(more)).expect_err("refused").to_string();
+        for part in parts {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+}

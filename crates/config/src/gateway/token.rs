@@ -50,37 +50,45 @@ impl GatewayToken {
 
     /// The entry, as a file has it.
     pub fn to_text(&self) -> String {
-        let listed =
-            |all: Vec<String>| all.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ");
         format!(
             "[[token]]\nname = {:?}\nhash = \"blake3:{}\"\nrights = [{}]\nkeys = [{}]\n",
             self.name,
             hex::encode(self.hash),
-            listed(self.rights.iter().map(Right::to_string).collect()),
-            listed(self.keys.clone())
+            listed(self.rights.iter().map(Right::to_string)),
+            listed(self.keys.iter().cloned())
         )
     }
 
     /// Refuses what would be of no use.
     pub fn check(&self) -> Result<()> {
-        let known = || TOKEN_RIGHTS.iter().map(Right::to_string).collect::<Vec<_>>().join(", ");
-        if let Some(other) = self.rights.iter().find(|right| !TOKEN_RIGHTS.contains(right)) {
-            return Err(Error::misuse(format!(
-                "a gateway has no use for the right {other}; it knows {}",
-                known()
-            )));
-        }
-        if self.rights.is_empty() {
-            return Err(Error::misuse(format!(
-                "it has no rights; give it some of {}, or remove the entry",
-                known()
-            )));
-        }
-        self.keys.iter().try_for_each(|pattern| check_pattern(pattern))?;
-        match self.keys.is_empty() && self.rights.iter().any(|right| right.is_about_keys()) {
-            true => Err(Error::misuse("it has no keys; name some, or write keys = [\"*\"] for all")),
-            false => Ok(()),
-        }
+        check_rights(&self.rights, &self.keys, &TOKEN_RIGHTS)
+    }
+}
+
+/// Texts in quotes, with commas between them.
+pub(super) fn listed(all: impl Iterator<Item = String>) -> String {
+    all.map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses rights that are not among the known ones, none at all, and rights about keys without a key.
+pub(super) fn check_rights(rights: &[Right], keys: &[String], all: &[Right]) -> Result<()> {
+    let known = || all.iter().map(Right::to_string).collect::<Vec<_>>().join(", ");
+    if let Some(other) = rights.iter().find(|right| !all.contains(right)) {
+        return Err(Error::misuse(format!(
+            "a gateway has no use for the right {other}; it knows {}",
+            known()
+        )));
+    }
+    if rights.is_empty() {
+        return Err(Error::misuse(format!(
+            "it has no rights; give it some of {}, or remove the entry",
+            known()
+        )));
+    }
+    keys.iter().try_for_each(|pattern| check_pattern(pattern))?;
+    match keys.is_empty() && rights.iter().any(|right| right.is_about_keys()) {
+        true => Err(Error::misuse("it has no keys; name some, or write keys = [\"*\"] for all")),
+        false => Ok(()),
     }
 }
 

@@ -143,7 +143,7 @@ fn envelope(
 }
 
 /// A document, and what is given back when it has been sent. What may be a plaintext in it is wiped then.
-pub(super) fn json_response(
+pub(crate) fn json_response(
     status: StatusCode,
     document: &impl Serialize,
     room: usize,

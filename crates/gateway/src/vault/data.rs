@@ -25,7 +25,7 @@ pub(super) type Message = Vec<(&'static str, Datum)>;
 pub(super) type Outcome = (Option<String>, Result<Message, Failure>);
 
 /// One thing that is told of a message.
-pub(super) enum Datum {
+pub(crate) enum Datum {
     Number(u32),
     Text(Zeroizing<String>),
     /// In base64.

@@ -2,6 +2,7 @@
 
 mod browser;
 mod http;
+mod signed;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,13 +13,14 @@ use parking_lot::Mutex;
 use polyclave_api::Right;
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir};
-use polyclave_gateway::{Running as Gateway, make_token};
+use polyclave_gateway::{Running as Gateway, make_access_key, make_token};
 use polyclave_node::Running as Node;
 use polyclave_node::local::{Local, create};
 use serde_json::Value;
 
 pub use browser::Browser;
 pub use http::*;
+pub use signed::{AccessKey, Unsigned};
 
 /// How long a test waits for what happens by itself: much longer than it takes, since machines are busy.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -162,13 +164,26 @@ impl World {
 
     /// Adds a token to the file.
     pub fn add_token(&self, name: &str, rights: &[Right], keys: &[&str]) -> String {
-        static FILE: Mutex<()> = Mutex::new(());
         let _one_at_a_time = FILE.lock();
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         let (token, entry) = make_token(name, rights, &keys).expect("a token");
         let text = std::fs::read_to_string(self.file()).expect("read");
         replace(&self.file(), &format!("{text}\n{}", entry.to_text()));
         token.to_string()
+    }
+
+    /// Adds an access key to the file.
+    pub fn add_access_key(&self, name: &str, rights: &[Right], keys: &[&str]) -> AccessKey {
+        let _one_at_a_time = FILE.lock();
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let secret_file = format!("{name}.secret");
+        let made = make_access_key(name, rights, &keys, Path::new(&secret_file));
+        let (secret, entry) = made.expect("an access key");
+        let path = self.dir.path().join(&secret_file);
+        polyclave_config::private::write(&path, secret.as_bytes()).expect("written");
+        let text = std::fs::read_to_string(self.file()).expect("read");
+        replace(&self.file(), &format!("{text}\n{}", entry.to_text()));
+        AccessKey { id: entry.id, secret: secret.to_string() }
     }
 
     /// Removes a token from the file.
@@ -266,6 +281,9 @@ impl Drop for World {
         drop(self.gateway.take());
     }
 }
+
+/// Who changes the file of a gateway.
+static FILE: Mutex<()> = Mutex::new(());
 
 /// Replaces a file as an editor does.
 pub fn replace(file: &Path, text: &str) {

@@ -1,5 +1,6 @@
 //! A gateway and its nodes in one process, asked as programs ask it: over HTTP, TLS and gRPC.
 
+mod aws;
 mod common;
 mod floods;
 mod go_programs;

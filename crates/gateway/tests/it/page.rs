@@ -89,7 +89,8 @@ fn get(address: SocketAddr, host: &str, path: &str) -> (String, Answer) {
     let whole = String::from_utf8(bytes).expect("text");
     let (head, text) = whole.split_once("\r\n\r\n").expect("a head");
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-    (head.to_lowercase(), Answer { status, text: text.into(), json: Value::Null })
+    let answer = Answer { status, text: text.into(), head: head.into(), json: Value::Null };
+    (head.to_lowercase(), answer)
 }
 
 /// Whether an alarm says something, or has it listed under itself.

@@ -12,11 +12,19 @@ use super::PATIENCE;
 pub struct Answer {
     pub status: u16,
     pub text: String,
+    /// Its lines before the text.
+    pub head: String,
     /// Null if it is no JSON.
     pub json: Value,
 }
 
 impl Answer {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
     /// The errors that it tells.
     pub fn errors(&self) -> String {
         let errors = self.json["errors"].as_array().unwrap_or_else(|| panic!("no errors: {self:?}"));
@@ -95,5 +103,5 @@ pub fn answer(mut stream: impl Read) -> Answer {
     let (head, text) = whole.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {whole:?}"));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
     let json = serde_json::from_str(text).unwrap_or_default();
-    Answer { status, text: text.into(), json }
+    Answer { status, text: text.into(), head: head.into(), json }
 }
