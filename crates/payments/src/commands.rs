@@ -3,6 +3,7 @@
 mod accept_join;
 mod authenticate_sim;
 mod change_pin;
+mod change_pin_visa;
 mod decrypt_data;
 mod derive_session_keys;
 mod encrypt_data;
@@ -29,6 +30,7 @@ use crate::payment::Payment;
 pub use accept_join::{AcceptJoin, JoinVersion};
 pub use authenticate_sim::AuthenticateSim;
 pub use change_pin::{ChangePin, ScriptPadding};
+pub use change_pin_visa::ChangePinVisa;
 pub use decrypt_data::DecryptData;
 pub use derive_session_keys::{DeriveSessionKeys, SessionKeys};
 pub use encrypt_data::EncryptData;
@@ -94,6 +96,8 @@ pub enum Command {
     AcceptJoin(AcceptJoin),
     /// Session keys of LoRaWAN.
     DeriveSessionKeys(DeriveSessionKeys),
+    /// A new PIN for a chip card of Visa.
+    ChangePinVisa(ChangePinVisa),
 }
 
 impl Command {
@@ -121,6 +125,7 @@ impl Command {
             Command::VerifyJoinRequest(command) => command,
             Command::AcceptJoin(command) => command,
             Command::DeriveSessionKeys(command) => command,
+            Command::ChangePinVisa(command) => command,
         }
     }
 }

@@ -46,6 +46,7 @@ impl Payment for GenerateScriptMac {
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String> {
         check_roles(&self.roles(), keys)?;
         self.card.check()?;
+        self.session_key.check_for_script()?;
         if !(4..=8).contains(&self.length) {
             return Err("the MAC of a script has 4 to 8 bytes".into());
         }

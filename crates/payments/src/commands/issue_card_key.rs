@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use crate::emv::{EmvCard, card_key};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::purpose::Purpose;
-use crate::wiring::{Value, Wiring};
+use crate::wiring::Wiring;
 
 /// Bytes of a card's key.
 const KEY_BYTES: usize = 16;
 /// Bytes of a check value.
 const CHECK_VALUE: usize = 3;
 
-/// Derives a card's key. Keys: an issuer's master key, the personalization key. Answers the key, encrypted
-/// in ECB under Triple DES or wrapped (RFC 3394) under AES, and then the first three bytes of what the key
-/// makes of a block of zeros.
+/// Derives a card's key. Keys: an issuer's master key, the personalization key. Answers the key, of odd
+/// parity, encrypted in ECB under Triple DES or wrapped (RFC 3394) under AES, and then the first three bytes
+/// of what the key makes of a block of zeros.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueCardKey {
     /// The card.
@@ -56,7 +56,6 @@ impl Payment for IssueCardKey {
         let (mut w, expanded) = Wiring::new(self, keys, element_bits);
         let kek = &expanded[1];
         let key = EmvCard::key(&mut w, &expanded[0]);
-        let key = with_odd_parity(&mut w, &key);
         let wrapped = match kek.cipher.block_bytes {
             16 => w.wrap(kek, &key),
             _ => {
@@ -83,15 +82,4 @@ impl Payment for IssueCardKey {
         };
         vec![card_key::BLOCKS + 1, wrapping]
     }
-}
-
-/// The last bit of each byte makes the number of ones odd (FIPS 46-3): other programs look at it.
-fn with_odd_parity(w: &mut Wiring, key: &Value) -> Value {
-    let mut bits = w.bits(key);
-    for byte in bits.chunks_mut(8) {
-        let others: Vec<&[_]> = byte[..7].chunks(1).collect();
-        let sum = w.xor_bits(&others)[0];
-        byte[7] = w.not(sum);
-    }
-    Value::of_bits(bits)
 }

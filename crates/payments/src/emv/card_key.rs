@@ -44,14 +44,27 @@ impl EmvCard {
         }
     }
 
-    /// The card's key of the kind of the issuer's key.
+    /// The card's key of the kind of the issuer's key. Its parity bits count: the tree of EMV 2000 and the PIN
+    /// block of Visa use the key as data, too.
     pub(crate) fn key(w: &mut Wiring, issuer: &Key) -> Value {
         let left = w.public(8);
         let complement = w.constant(&[0xff; 8]);
         let right = w.xor(&left, &complement);
         let halves = [w.encrypt(issuer, &left), w.encrypt(issuer, &right)];
-        w.concat(&[&halves[0], &halves[1]])
+        let key = w.concat(&[&halves[0], &halves[1]]);
+        with_odd_parity(w, &key)
     }
+}
+
+/// The last bit of each byte makes the number of ones odd (annex A1.4, last step).
+fn with_odd_parity(w: &mut Wiring, key: &Value) -> Value {
+    let mut bits = w.bits(key);
+    for byte in bits.chunks_mut(8) {
+        let others: Vec<&[_]> = byte[..7].chunks(1).collect();
+        let sum = w.xor_bits(&others)[0];
+        byte[7] = w.not(sum);
+    }
+    Value::of_bits(bits)
 }
 
 /// The first 16 decimal digits of a hash, then its letters, less ten each.

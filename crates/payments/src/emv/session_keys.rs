@@ -30,14 +30,14 @@ impl Branches {
 /// How a card's key becomes that of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SessionKey {
-    /// Not at all.
+    /// Not at all: cryptogram version 10 of Visa, and American Express. Not for scripts.
     CardKey,
     /// The common session key for application cryptograms.
     Common {
         /// The application transaction counter (ATC).
         counter: [u8; 2],
     },
-    /// The session key of M/Chip for application cryptograms.
+    /// The session key of M/Chip 2 for application cryptograms (Mastercard SKD).
     Mastercard {
         /// The application transaction counter (ATC).
         counter: [u8; 2],
@@ -64,6 +64,23 @@ pub enum SessionKey {
 }
 
 impl SessionKey {
+    /// Whether it is one for application cryptograms.
+    pub(crate) fn check_for_cryptogram(&self) -> Result<(), String> {
+        match self {
+            SessionKey::VisaScript { .. } => Err("this session key is for scripts only".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is one for scripts. A MAC over one block is an encryption of it: under the card's key
+    /// itself it would be half a session key.
+    pub(crate) fn check_for_script(&self) -> Result<(), String> {
+        match self {
+            SessionKey::CardKey => Err("scripts take a session key".into()),
+            _ => Ok(()),
+        }
+    }
+
     /// A part of the name of a circuit.
     pub(crate) fn name(&self) -> &'static str {
         match self {
