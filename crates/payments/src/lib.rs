@@ -14,6 +14,8 @@ mod milenage;
 mod payment;
 mod pin_block;
 mod pin_reference;
+#[cfg(test)]
+mod probe;
 mod purpose;
 mod random_digits;
 mod tables;
