@@ -1,4 +1,7 @@
 //! Tests of the commands as their users see them, in one binary: it is linked once.
 
+mod cards_and_devices;
+mod conditions;
 mod runner;
-mod verify_pin;
+mod structure;
+mod vectors;

@@ -1,18 +1,20 @@
 //! Evaluates commands in the clear, in both forms of their circuits.
 
+use std::collections::HashMap;
+
 use polyclave_cipher::{AnyMap, Cells, Cipher, Compiled, boolean, catalog, cleartext, compile};
-use polyclave_payments::{Command, KeyFacts, Pan, Payment, Purpose};
+use polyclave_payments::{Command, KeyFacts, Pan, Purpose};
 
 /// A key: what it is for, its cipher's name, its bytes in hexadecimal.
 #[derive(Clone)]
 pub struct TestKey {
     pub purpose: Purpose,
-    pub cipher: &'static str,
+    pub cipher: String,
     pub bytes: Vec<u8>,
 }
 
-pub fn key(purpose: &str, cipher: &'static str, hex: &str) -> TestKey {
-    TestKey { purpose: purpose.parse().expect("a purpose"), cipher, bytes: bytes(hex) }
+pub fn key(purpose: &str, cipher: &str, hex: &str) -> TestKey {
+    TestKey { purpose: purpose.parse().expect("a purpose"), cipher: cipher.into(), bytes: bytes(hex) }
 }
 
 pub fn bytes(hex: &str) -> Vec<u8> {
@@ -40,44 +42,52 @@ pub fn cipher_in(name: &str, element_bits: u8) -> Cipher {
     cipher.expect("the catalog has it")
 }
 
-/// Expects the same of both forms.
-pub fn run(command: &Command, keys: &[TestKey]) -> Outcome {
-    let random: Vec<u8> = (0..command.payment().random_bytes()).map(|i| (i * 89 + 7) as u8).collect();
-    run_with(command, keys, &random)
+/// Runs commands in one form. It keeps compiled circuits, as nodes do.
+pub struct Runner {
+    element_bits: u8,
+    compiled: HashMap<String, Compiled>,
 }
 
-/// With these bytes of `random`.
-pub fn run_with(command: &Command, keys: &[TestKey], random: &[u8]) -> Outcome {
-    let [tables, gates] = FORMS.map(|element_bits| run_form(command, keys, random, element_bits));
-    assert_eq!(tables, gates, "both forms compute the same");
-    tables
-}
+impl Runner {
+    pub fn new(element_bits: u8) -> Runner {
+        Runner { element_bits, compiled: HashMap::new() }
+    }
 
-/// In the form of tables only, for tests that try much.
-pub fn passes(command: &Command, keys: &[TestKey]) -> bool {
-    let random = vec![0x3c; command.payment().random_bytes()];
-    run_form(command, keys, &random, 8).passes
-}
+    pub fn run(&mut self, command: &Command, keys: &[TestKey], random: &[u8]) -> Outcome {
+        self.run_lanes(std::slice::from_ref(command), keys, random).remove(0)
+    }
 
-pub fn run_form(command: &Command, keys: &[TestKey], random: &[u8], element_bits: u8) -> Outcome {
-    with_facts(keys, element_bits, |facts| {
-        let payment = command.payment();
-        payment.check(facts).expect("the command is well formed");
-        let compiled = compile(&payment.circuit(facts, element_bits), &AnyMap);
-        let mut inputs: Vec<Cells> =
-            facts.iter().zip(keys).map(|(fact, key)| round_keys(fact.cipher, &key.bytes)).collect();
-        inputs.push(bits(&payment.public(facts)));
-        if !random.is_empty() {
-            inputs.push(bits(random));
-        }
-        let outputs = cleartext::run(&compiled, 1, &inputs).expect("the inputs fit");
-        outcome(payment, &compiled, &outputs)
-    })
+    /// Commands with one circuit, as lanes; `random` is the same in all.
+    pub fn run_lanes(&mut self, commands: &[Command], keys: &[TestKey], random: &[u8]) -> Vec<Outcome> {
+        with_facts(keys, self.element_bits, |facts| {
+            let payment = commands[0].payment();
+            for command in commands {
+                command.payment().check(facts).expect("the command is well formed");
+                assert_eq!(command.payment().circuit_name(facts), payment.circuit_name(facts));
+            }
+            let mut name = payment.circuit_name(facts);
+            keys.iter().for_each(|key| name += &format!(" {} {}", key.purpose, key.cipher));
+            let compiled = self
+                .compiled
+                .entry(name)
+                .or_insert_with(|| compile(&payment.circuit(facts, self.element_bits), &AnyMap));
+            let mut inputs: Vec<Cells> =
+                facts.iter().zip(keys).map(|(fact, key)| round_keys(fact.cipher, &key.bytes)).collect();
+            let public: Vec<Vec<u8>> = commands.iter().map(|c| c.payment().public(facts)).collect();
+            inputs.push(bits(public[0].len(), &public.concat()));
+            assert_eq!(random.len(), payment.random_bytes());
+            if !random.is_empty() {
+                inputs.push(bits(random.len(), &random.repeat(commands.len())));
+            }
+            let outputs = cleartext::run(compiled, commands.len(), &inputs).expect("the inputs fit");
+            outcomes(commands.len(), compiled, &outputs)
+        })
+    }
 }
 
 /// Calls with what is known of some keys.
 pub fn with_facts<T>(keys: &[TestKey], element_bits: u8, then: impl FnOnce(&[KeyFacts<'_>]) -> T) -> T {
-    let ciphers: Vec<Cipher> = keys.iter().map(|key| cipher_in(key.cipher, element_bits)).collect();
+    let ciphers: Vec<Cipher> = keys.iter().map(|key| cipher_in(&key.cipher, element_bits)).collect();
     let facts: Vec<KeyFacts<'_>> =
         keys.iter().zip(&ciphers).map(|(key, cipher)| KeyFacts { purpose: key.purpose, cipher }).collect();
     then(&facts)
@@ -88,23 +98,35 @@ pub fn refusal(command: &Command, keys: &[TestKey]) -> Option<String> {
     with_facts(keys, 8, |facts| command.payment().check(facts).err())
 }
 
-fn outcome(payment: &dyn Payment, compiled: &Compiled, outputs: &[Cells]) -> Outcome {
-    let of = |name: &str| {
+fn outcomes(lanes: usize, compiled: &Compiled, outputs: &[Cells]) -> Vec<Outcome> {
+    let of = |name: &str| -> Option<Vec<Vec<u8>>> {
         let at = compiled.outputs().iter().position(|port| port.name == name)?;
-        Some(outputs[at].to_blocks())
+        let blocks = outputs[at].to_blocks();
+        Some(blocks.chunks(blocks.len() / lanes).map(<[u8]>::to_vec).collect())
     };
-    let check = of("check");
-    if let Some(check) = &check {
-        assert_eq!(check.len(), 16, "{}", payment.kind());
-    }
-    Outcome {
-        passes: check.is_none_or(|check| check.iter().all(|byte| *byte == 0)),
-        answer: of("answer").map(hex::encode),
-    }
+    let (check, answer) = (of("check"), of("answer"));
+    (0..lanes)
+        .map(|lane| Outcome {
+            passes: check.as_ref().is_none_or(|check| {
+                assert_eq!(check[lane].len(), 16);
+                check[lane].iter().all(|byte| *byte == 0)
+            }),
+            answer: answer.as_ref().map(|answer| hex::encode(&answer[lane])),
+        })
+        .collect()
 }
 
-fn bits(bytes: &[u8]) -> Cells {
-    Cells::from_blocks(8 * bytes.len(), 1, bytes).expect("bytes are bits")
+/// What a cipher makes of a block.
+pub fn encrypted(cipher: &str, key: &[u8], block: &[u8]) -> Vec<u8> {
+    let cipher = cipher_in(cipher, 8);
+    let port = &cipher.encrypt.inputs()[0];
+    let block = Cells::from_blocks(port.cells.len(), port.bits, block).expect("a block");
+    let inputs = [block, round_keys(&cipher, key)];
+    cleartext::run(&compile(&cipher.encrypt, &AnyMap), 1, &inputs).expect("they fit")[0].to_blocks()
+}
+
+fn bits(bytes_per_lane: usize, bytes: &[u8]) -> Cells {
+    Cells::from_blocks(8 * bytes_per_lane, 1, bytes).expect("bytes are bits")
 }
 
 fn round_keys(cipher: &Cipher, key: &[u8]) -> Cells {
