@@ -7,8 +7,7 @@ use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};
 
 use crate::card::Pan;
-use crate::commands::generate_script_mac::integrity_role;
-use crate::emv::{EmvCard, SessionKey, card_key};
+use crate::emv::{EmvCard, SessionKey, card_key, integrity_role};
 use crate::mac::{self, MOST_BYTES, MessagePadding};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::pin_block::{self, EncryptedPin};

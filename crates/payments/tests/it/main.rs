@@ -1,6 +1,7 @@
 //! Tests of the commands as their users see them, in one binary: it is linked once.
 
 mod conditions;
+mod refusals;
 mod runner;
 mod structure;
 mod vectors;

@@ -100,11 +100,6 @@ pub fn with_facts<T>(keys: &[TestKey], element_bits: u8, then: impl FnOnce(&[Key
     then(&facts)
 }
 
-/// What a command says against its public data.
-pub fn refusal(command: &Command, keys: &[TestKey]) -> Option<String> {
-    with_facts(keys, 8, |facts| command.payment().check(facts).err())
-}
-
 fn outcomes(lanes: usize, compiled: &Compiled, outputs: &[Cells]) -> Vec<Outcome> {
     let of = |name: &str| -> Option<Vec<Vec<u8>>> {
         let at = compiled.outputs().iter().position(|port| port.name == name)?;
