@@ -44,7 +44,7 @@ pub use issue_card_key::IssueCardKey;
 pub use reencrypt_data::ReencryptData;
 pub use resynchronize_sim::ResynchronizeSim;
 pub use translate_pin::TranslatePin;
-pub use verify_arqc::{Arpc, CryptogramInput, VerifyArqc};
+pub use verify_arqc::{Arpc, VerifyArqc};
 pub use verify_card_value::VerifyCardValue;
 pub use verify_join_request::VerifyJoinRequest;
 pub use verify_mac::VerifyMac;

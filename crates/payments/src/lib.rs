@@ -26,7 +26,7 @@ pub use card_value::CardData;
 pub use commands::Command;
 pub use data::{DataKey, DataMode};
 pub use dukpt::{Dukpt, DukptUsage, WorkingKey};
-pub use emv::{Branches, CardKeyMethod, EmvCard, SessionKey};
+pub use emv::{Branches, CardKeyMethod, CryptogramInput, EmvCard, SessionKey};
 pub use key_source::KeySource;
 pub use mac::{MacInput, MacMethod, MessagePadding};
 pub use milenage::OperatorValue;

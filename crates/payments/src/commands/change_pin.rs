@@ -6,13 +6,11 @@
 use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};
 
-use crate::commands::generate_script_mac::integrity_role;
 pub use crate::emv::ScriptPadding;
-use crate::emv::script::PinScript;
-use crate::emv::{EmvCard, SessionKey};
+use crate::emv::script::{PinScript, confidentiality_role};
+use crate::emv::{EmvCard, SessionKey, integrity_role};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::pin_block::{self, EncryptedPin};
-use crate::purpose::Purpose;
 use crate::wiring::Wiring;
 
 /// Makes a PIN change script. Keys: the PIN key, the master keys for integrity and for confidentiality.
@@ -35,12 +33,6 @@ impl std::fmt::Debug for ChangePin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ChangePin({:?}, {:?}, {:?})", self.pin, self.card, self.session_key)
     }
-}
-
-/// The role of the key for the confidentiality of scripts.
-pub(crate) fn confidentiality_role() -> Role {
-    let takes = |purpose: &Purpose| *purpose == Purpose::EmvConfidentiality;
-    Role { name: "master key for script confidentiality", takes }
 }
 
 impl ChangePin {

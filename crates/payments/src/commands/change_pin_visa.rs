@@ -7,11 +7,8 @@
 use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};
 
-use crate::commands::change_pin::confidentiality_role;
-use crate::commands::generate_script_mac::integrity_role;
-use crate::commands::verify_arqc::CryptogramInput;
-use crate::emv::script::PinScript;
-use crate::emv::{EmvCard, ScriptPadding, SessionKey, card_key};
+use crate::emv::script::{PinScript, confidentiality_role};
+use crate::emv::{CryptogramInput, EmvCard, ScriptPadding, SessionKey, card_key, integrity_role};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::pin_block::{self, EncryptedPin};
 use crate::wiring::Wiring;

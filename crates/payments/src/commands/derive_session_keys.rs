@@ -1,7 +1,7 @@
 //! The session keys of a device that has joined (LoRaWAN 1.0.3 and 1.1, section 6.2.5).
 //!
-//! They are for network and application servers, so the answer has them in the clear, as the crypto service of
-//! The Things Stack gives them. The root keys stay on shares.
+//! They are for network and application servers, so the answer has them in the clear, as the crypto service
+//! of The Things Stack gives them. The root keys stay on shares.
 
 use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};

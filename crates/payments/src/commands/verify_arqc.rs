@@ -4,80 +4,13 @@
 use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};
 
-use crate::emv::{EmvCard, SessionKey, card_key};
-use crate::mac::{self, MOST_BYTES, MessagePadding};
+use crate::emv::CryptogramInput;
+use crate::mac::{self, MessagePadding};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
-use crate::purpose::Purpose;
-use crate::wiring::{Key, Value, Wiring};
+use crate::wiring::Wiring;
 
 /// Bytes of a cryptogram.
 const BYTES: usize = 8;
-
-/// Data has more than a block. A cryptogram over one block is an encryption of it: under the card's key it
-/// would be half a session key.
-const LEAST_BYTES: usize = 9;
-
-/// What a cryptogram is over, and under what.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct CryptogramInput {
-    /// The card.
-    pub card: EmvCard,
-    /// How its key becomes that of the transaction.
-    pub session_key: SessionKey,
-    /// The data of the transaction.
-    pub data: Vec<u8>,
-    /// How the data is filled up: zeros for Visa's version 10, else a bit and zeros.
-    pub padding: MessagePadding,
-}
-
-impl std::fmt::Debug for CryptogramInput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "CryptogramInput({:?}, {} bytes)", self.card.pan, self.data.len())
-    }
-}
-
-impl CryptogramInput {
-    pub(crate) fn role() -> Role {
-        let takes = |purpose: &Purpose| *purpose == Purpose::EmvCryptograms;
-        Role { name: "master key for application cryptograms", takes }
-    }
-
-    pub(crate) fn check(&self) -> Result<(), String> {
-        self.card.check()?;
-        self.session_key.check_for_cryptogram()?;
-        match (LEAST_BYTES..=MOST_BYTES).contains(&self.data.len()) {
-            true => Ok(()),
-            false => Err(format!("the data of a transaction has {LEAST_BYTES} to {MOST_BYTES} bytes")),
-        }
-    }
-
-    fn padded(&self) -> Vec<u8> {
-        self.padding.padded(&self.data, BYTES)
-    }
-
-    pub(crate) fn name(&self) -> String {
-        format!("{}-{}", self.session_key.name(), self.padded().len() / BYTES)
-    }
-
-    pub(crate) fn public(&self) -> Vec<u8> {
-        [self.card.public(), self.session_key.public(), self.padded()].concat()
-    }
-
-    /// The card's key, that of the transaction, and the cryptogram.
-    pub(crate) fn cryptogram(&self, w: &mut Wiring, issuer: &Key) -> ([Key; 2], Value) {
-        let card_key = EmvCard::key(w, issuer);
-        let session_key = self.session_key.derive(w, &card_key);
-        let cipher = w.cipher("3des-ede2");
-        let keys = [&card_key, &session_key].map(|key| w.expand(&cipher, key));
-        let data = w.public(self.padded().len());
-        let cryptogram = mac::retail(w, &keys[1], &data);
-        (keys, cryptogram)
-    }
-
-    pub(crate) fn blocks(&self) -> u64 {
-        card_key::BLOCKS + self.session_key.blocks() + (self.padded().len() / BYTES) as u64 + 2
-    }
-}
 
 /// The issuer's answer to a card.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -4,10 +4,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::emv::{EmvCard, SessionKey, card_key};
 use crate::mac::{self, MOST_BYTES, MessagePadding};
+use crate::payment::Role;
+use crate::purpose::Purpose;
 use crate::wiring::{Key, Value, Wiring};
 
 /// Bytes of a block.
 const BLOCK: usize = 8;
+
+/// The role of the key for the integrity of scripts.
+pub(crate) fn integrity_role() -> Role {
+    let takes = |purpose: &Purpose| *purpose == Purpose::EmvIntegrity;
+    Role { name: "master key for script integrity", takes }
+}
+
+/// The role of the key for the confidentiality of scripts.
+pub(crate) fn confidentiality_role() -> Role {
+    let takes = |purpose: &Purpose| *purpose == Purpose::EmvConfidentiality;
+    Role { name: "master key for script confidentiality", takes }
+}
 
 /// How the PIN block is filled up and encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -57,9 +71,12 @@ pub(crate) struct PinScript<'a> {
 }
 
 impl PinScript<'_> {
+    /// The card's own key encrypts no PIN: who chooses the PINs would get the halves of a session key.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.card.check()?;
-        self.session_key.check_for_script()?;
+        if *self.session_key == SessionKey::CardKey {
+            return Err("a PIN is encrypted under a session key".into());
+        }
         match (1..=MOST_BYTES).contains(&self.message.len()) {
             true => Ok(()),
             false => Err(format!("a script command has 1 to {MOST_BYTES} bytes")),

@@ -64,23 +64,6 @@ pub enum SessionKey {
 }
 
 impl SessionKey {
-    /// Whether it is one for application cryptograms.
-    pub(crate) fn check_for_cryptogram(&self) -> Result<(), String> {
-        match self {
-            SessionKey::VisaScript { .. } => Err("this session key is for scripts only".into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether it is one for scripts. A MAC over one block is an encryption of it: under the card's key
-    /// itself it would be half a session key.
-    pub(crate) fn check_for_script(&self) -> Result<(), String> {
-        match self {
-            SessionKey::CardKey => Err("scripts take a session key".into()),
-            _ => Ok(()),
-        }
-    }
-
     /// A part of the name of a circuit.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -89,6 +72,19 @@ impl SessionKey {
             SessionKey::Tree { branches: Branches::Two, .. } => "tree-2",
             SessionKey::Tree { branches: Branches::Four, .. } => "tree-4",
             _ => "common",
+        }
+    }
+
+    /// Whether a message of so many bytes, filled up, may be authenticated.
+    ///
+    /// The MAC of a single block is its encryption. Under the card's own key, somebody who chooses the block
+    /// would get the halves of a session key in this way. So there it takes two blocks.
+    pub(crate) fn check_message(&self, padded_bytes: usize) -> Result<(), String> {
+        match self {
+            SessionKey::CardKey if padded_bytes <= 8 => {
+                Err("under the card's own key a message has more than one block".into())
+            }
+            _ => Ok(()),
         }
     }
 
