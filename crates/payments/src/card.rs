@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Decimal digits, 1 to 32.
+/// Decimal digits, 1 to 32. Logs show only how many: they can be a card verification value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digits(String);
@@ -55,7 +55,7 @@ impl From<Digits> for String {
 
 impl fmt::Debug for Digits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{} digits", self.0.len())
     }
 }
 

@@ -3,6 +3,7 @@
 mod accept_join;
 mod authenticate_sim;
 mod change_pin;
+mod change_pin_visa;
 mod decrypt_data;
 mod derive_session_keys;
 mod encrypt_data;
@@ -29,6 +30,7 @@ use crate::payment::Payment;
 pub use accept_join::{AcceptJoin, JoinVersion};
 pub use authenticate_sim::AuthenticateSim;
 pub use change_pin::{ChangePin, ScriptPadding};
+pub use change_pin_visa::ChangePinVisa;
 pub use decrypt_data::DecryptData;
 pub use derive_session_keys::{DeriveSessionKeys, SessionKeys};
 pub use encrypt_data::EncryptData;
@@ -42,7 +44,7 @@ pub use issue_card_key::IssueCardKey;
 pub use reencrypt_data::ReencryptData;
 pub use resynchronize_sim::ResynchronizeSim;
 pub use translate_pin::TranslatePin;
-pub use verify_arqc::{Arpc, CryptogramInput, VerifyArqc};
+pub use verify_arqc::{Arpc, VerifyArqc};
 pub use verify_card_value::VerifyCardValue;
 pub use verify_join_request::VerifyJoinRequest;
 pub use verify_mac::VerifyMac;
@@ -95,6 +97,8 @@ pub enum Command {
     AcceptJoin(AcceptJoin),
     /// Session keys of LoRaWAN.
     DeriveSessionKeys(DeriveSessionKeys),
+    /// A new PIN for a chip card of Visa.
+    ChangePinVisa(ChangePinVisa),
 }
 
 impl Command {
@@ -122,6 +126,7 @@ impl Command {
             Command::VerifyJoinRequest(command) => command,
             Command::AcceptJoin(command) => command,
             Command::DeriveSessionKeys(command) => command,
+            Command::ChangePinVisa(command) => command,
         }
     }
 }

@@ -152,3 +152,86 @@ fn kept_as_digit() -> Arc<Table> {
         (_, letter) => letter - 10,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
+
+    use super::*;
+    use crate::payment::{KeyFacts, Payment, Role};
+
+    /// Puts out the digits of a public block.
+    struct Probe(usize);
+
+    impl Payment for Probe {
+        fn kind(&self) -> &'static str {
+            "probe"
+        }
+
+        fn roles(&self) -> Vec<Role> {
+            Vec::new()
+        }
+
+        fn check(&self, _: &[KeyFacts<'_>]) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {
+            "probe".into()
+        }
+
+        fn circuit(&self, keys: &[KeyFacts<'_>], element_bits: u8) -> Circuit {
+            let (mut w, _) = Wiring::new(self, keys, element_bits);
+            let block = w.public(8);
+            let bits = w.bits(&block);
+            let digits = decimalized(&mut w, &bits, self.0);
+            w.answer_digits(&digits);
+            w.finish()
+        }
+
+        fn public(&self, _: &[KeyFacts<'_>]) -> Vec<u8> {
+            vec![0; 8]
+        }
+
+        fn blocks(&self, _: &[KeyFacts<'_>]) -> Vec<u64> {
+            Vec::new()
+        }
+    }
+
+    fn expected(nibbles: &[u8], count: usize) -> Vec<u8> {
+        let digits = nibbles.iter().copied().filter(|x| *x < 10);
+        let letters = nibbles.iter().filter(|x| **x > 9).map(|x| x - 10);
+        digits.chain(letters).take(count).collect()
+    }
+
+    /// Every choice of places for digits, with different nibbles.
+    #[test]
+    fn digits_come_first_then_letters_less_ten_wherever_they_are() {
+        let blocks: Vec<Vec<u8>> = (0..1u32 << 16)
+            .map(|places| {
+                let nibble = |i: u32| match places >> i & 1 {
+                    1 => ((places / 7 + 3 * i) % 10) as u8,
+                    _ => 10 + ((places / 5 + i) % 6) as u8,
+                };
+                (0..16).map(nibble).collect()
+            })
+            .collect();
+        let packed: Vec<u8> = blocks
+            .iter()
+            .flatten()
+            .copied()
+            .collect::<Vec<u8>>()
+            .chunks(2)
+            .map(|p| p[0] << 4 | p[1])
+            .collect();
+        for count in 1..=MOST {
+            let circuit = Probe(count).circuit(&[], 8);
+            assert_eq!(circuit.layers(), 5);
+            let public = Cells::from_blocks(64, 1, &packed).expect("whole blocks");
+            let out = cleartext::run(&compile(&circuit, &AnyMap), blocks.len(), &[public]).expect("it fits");
+            for (block, digits) in blocks.iter().zip(out[0].to_blocks().chunks(count)) {
+                assert_eq!(digits, expected(block, count), "{block:x?}");
+            }
+        }
+    }
+}

@@ -15,6 +15,8 @@ mod milenage;
 mod payment;
 mod pin_block;
 mod pin_reference;
+#[cfg(test)]
+mod probe;
 mod purpose;
 mod random_digits;
 mod tables;
@@ -25,7 +27,7 @@ pub use card_value::CardData;
 pub use commands::Command;
 pub use data::{DataKey, DataMode};
 pub use dukpt::{Dukpt, DukptUsage, WorkingKey};
-pub use emv::{Branches, CardKeyMethod, EmvCard, SessionKey};
+pub use emv::{Branches, CardKeyMethod, CryptogramInput, EmvCard, SessionKey};
 pub use key_source::KeySource;
 pub use mac::{MacInput, MacMethod, MessagePadding};
 pub use milenage::OperatorValue;

@@ -103,3 +103,36 @@ fn rotated(w: &mut Wiring, block: &Value, bytes: usize) -> Value {
         _ => w.concat(&[&block.part(bytes..16), &block.part(0..bytes)]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe;
+
+    /// All functions, also those whose values no command answers.
+    #[test]
+    fn functions_of_the_test_sets() {
+        let sets: Vec<Vec<&str>> = include_str!("milenage/test_sets.txt")
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| line.split(' ').collect())
+            .collect();
+        assert_eq!(sets.len(), 20);
+        for set in sets {
+            let bytes = |at: usize| hex::decode(set[at]).expect("hexadecimal");
+            let keys = [("aes-128", bytes(0)), ("aes-128", bytes(4))];
+            let public = [bytes(1), bytes(2), bytes(3)].concat();
+            let found = probe::answer(&keys, public, |w, keys| {
+                let milenage = Milenage::new(w, keys, OperatorValue::Op);
+                let (sequence, management) = (w.public(6), w.public(2));
+                let out1 = milenage.out1(w, &sequence, &management);
+                let [out2, out3, out4, out5] = [2, 3, 4, 5].map(|which| milenage.out(w, which));
+                let (f2, f5, again) = (out2.part(8..16), out2.part(0..6), out5.part(0..6));
+                for value in [&milenage.opc, &out1, &f2, &f5, &out3, &out4, &again] {
+                    w.answer(value);
+                }
+            });
+            assert_eq!(found, set[5..].concat());
+        }
+    }
+}

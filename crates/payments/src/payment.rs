@@ -25,10 +25,10 @@ pub struct Role {
 /// A command, as those see it who check, evaluate and count it.
 ///
 /// # The circuit
-/// Inputs, in this order: `round_keys 1`, `round_keys 2` .. , one for each key, uniform, with the cells of the
-/// cipher's round keys; `public`, cells of one bit in each lane; `random`, cells of one bit in each lane, left
-/// out if the command needs none. Outputs: `check`, 16 bytes in cells of `element_bits` bits, all zeros if
-/// and only if the command may answer, left out if there is no condition; `answer`, bytes in cells of
+/// Inputs, in this order: `round_keys 1`, `round_keys 2` .. , one for each key, uniform, with the cells of
+/// the cipher's round keys; `public`, cells of one bit in each lane; `random`, cells of one bit in each lane,
+/// left out if the command needs none. Outputs: `check`, 16 bytes in cells of `element_bits` bits, all zeros
+/// if and only if the command may answer, left out if there is no condition; `answer`, bytes in cells of
 /// `element_bits` bits, left out if the answer is yes or no. Nothing else is ever opened.
 ///
 /// `element_bits` is 8, or 1 for protocols that evaluate Boolean circuits: then every table is an AND.

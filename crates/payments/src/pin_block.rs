@@ -153,7 +153,12 @@ impl fmt::Debug for EncryptedPin {
 impl EncryptedPin {
     /// The role of the key under which it came.
     pub(crate) fn role(&self) -> Role {
-        pin_key_role(&self.key, "incoming PIN key")
+        self.key_role("incoming PIN key")
+    }
+
+    /// The same under another name.
+    pub(crate) fn key_role(&self, name: &'static str) -> Role {
+        pin_key_role(&self.key, name)
     }
 
     pub(crate) fn check(&self, key: &KeyFacts<'_>) -> Result<(), String> {
@@ -384,6 +389,16 @@ pub(crate) fn for_card(w: &mut Wiring, pin: &Pin) -> Value {
     let mut bits = w.nibble(2);
     bits.extend(&pin.length);
     bits.extend(filled(w, PinFormat::Iso0, pin));
+    Value::of_bits(bits)
+}
+
+/// The digits of a PIN from the first place of a block on, then zeros.
+pub(crate) fn digits_and_zeros(w: &mut Wiring, pin: &Pin) -> Value {
+    let mut bits = pin.places[..LEAST].concat();
+    for (nibble, is_digit) in pin.places[LEAST..MOST].iter().zip(&pin.is_digit) {
+        bits.extend(w.lookup(&kept_if(), &[&[*is_digit], &nibble[..]].concat()));
+    }
+    bits.resize(64, w.zero());
     Value::of_bits(bits)
 }
 

@@ -11,8 +11,7 @@ use crate::pin_block::PIN_DIGITS;
 use crate::purpose::Purpose;
 
 /// With what a PIN is compared. All of it is public to the nodes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PinReference {
     /// By the method of Visa.
     Visa {
@@ -29,6 +28,13 @@ pub enum PinReference {
         /// What is added to the natural PIN: as many digits as the PIN has.
         offset: Digits,
     },
+}
+
+/// Validation data has digits of the card number.
+impl std::fmt::Debug for PinReference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name())
+    }
 }
 
 impl PinReference {

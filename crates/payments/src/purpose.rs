@@ -65,7 +65,8 @@ impl fmt::Display for DecimalizationTable {
     }
 }
 
-/// What one key is for. A key has one purpose, fixed for ever. It serves the commands for it and nothing else.
+/// What one key is for. A key has one purpose, fixed for ever. It serves the commands for it and nothing
+/// else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 #[serde(rename_all = "kebab-case")]

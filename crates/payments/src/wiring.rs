@@ -5,6 +5,7 @@
 //! made it; a byte that is a sum with a stored round key, or an input, has none, so it is looked up in the
 //! S-box of AES and in the inverse one first, as in `polyclave_cipher::key_cells`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclave_cipher::{
@@ -62,6 +63,8 @@ pub(crate) struct Wiring {
     /// Bytes that have to be 0.
     byte_conditions: Vec<Wire>,
     answer: Vec<Wire>,
+    /// Ciphers that were asked for: expanding one to gates takes a while.
+    ciphers: HashMap<String, Cipher>,
 }
 
 impl Wiring {
@@ -84,7 +87,9 @@ impl Wiring {
         let random = if random_bits > 0 { b.input("random", random_bits, 1) } else { Vec::new() };
         let zero = b.xor(&[public[0], public[0]]);
         let (conditions, byte_conditions, answer) = (Vec::new(), Vec::new(), Vec::new());
-        let wiring = Wiring { b, element_bits, public, random, zero, conditions, byte_conditions, answer };
+        let ciphers = HashMap::new();
+        let wiring =
+            Wiring { b, element_bits, public, random, zero, conditions, byte_conditions, answer, ciphers };
         (wiring, expanded)
     }
 
@@ -182,9 +187,14 @@ impl Wiring {
     }
 
     /// A cipher of the catalog, in the form of this circuit.
-    pub(crate) fn cipher(&self, name: &str) -> Cipher {
+    pub(crate) fn cipher(&mut self, name: &str) -> Cipher {
+        if let Some(cipher) = self.ciphers.get(name) {
+            return cipher.clone();
+        }
         let cipher = if self.element_bits == 1 { boolean::cipher(name) } else { catalog::find(name) };
-        cipher.expect("the catalog has the ciphers of payments")
+        let cipher = cipher.expect("the catalog has the ciphers of payments");
+        self.ciphers.insert(name.into(), cipher.clone());
+        cipher
     }
 
     /// A key that was computed.
@@ -206,7 +216,7 @@ impl Wiring {
     }
 
     /// One of the keys of DES in a key of Triple DES.
-    pub(crate) fn single(&self, key: &Key, which: usize) -> Key {
+    pub(crate) fn single(&mut self, key: &Key, which: usize) -> Key {
         let cipher = self.cipher("des");
         let each = cipher.key_schedule.outputs()[0].cells.len();
         Key { cipher, round_keys: key.round_keys[which * each..][..each].to_vec() }

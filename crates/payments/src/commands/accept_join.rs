@@ -11,7 +11,7 @@ use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::wiring::Wiring;
 
 /// Makes a join-accept message. Key: NwkKey, which is AppKey in LoRaWAN 1.0. Answers the encrypted message and
-/// code, without MHDR.
+/// code, without MHDR, and then the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptJoin {
     /// MHDR, JoinNonce, NetID (Home_NetID), DevAddr, DLSettings, RxDelay and perhaps CFList: 13 or 29 bytes.
@@ -127,6 +127,7 @@ impl Payment for AcceptJoin {
             let encrypted = w.crypt(&encryption, Direction::Decrypt, &whole.part(16 * i..16 * (i + 1)));
             w.answer(&encrypted);
         }
+        w.answer(&mac.part(0..MIC_BYTES));
         w.finish()
     }
 

@@ -1,7 +1,7 @@
 //! The session keys of a device that has joined (LoRaWAN 1.0.3 and 1.1, section 6.2.5).
 //!
-//! They are for network and application servers, so the answer has them in the clear, as the crypto service of
-//! The Things Stack gives them. The root keys stay on shares.
+//! They are for network and application servers, so the answer has them in the clear, as the crypto service
+//! of The Things Stack gives them. The root keys stay on shares.
 
 use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,16 @@ pub enum SessionKeys {
         #[serde(with = "crate::hexadecimal")]
         join_eui: [u8; 8],
     },
+    /// NwkSKey of LoRaWAN 1.0 alone, for who runs the network only.
+    NetworkV1_0 {
+        /// The network's NetID.
+        net_id: [u8; 3],
+    },
+    /// AppSKey of LoRaWAN 1.0 alone, for who runs the application only.
+    ApplicationV1_0 {
+        /// The network's NetID.
+        net_id: [u8; 3],
+    },
 }
 
 impl DeriveSessionKeys {
@@ -53,7 +63,8 @@ impl DeriveSessionKeys {
         match self.keys {
             SessionKeys::V1_0 { .. } => &[1, 2],
             SessionKeys::Network { .. } => &[1, 3, 4],
-            SessionKeys::Application { .. } => &[2],
+            SessionKeys::NetworkV1_0 { .. } => &[1],
+            SessionKeys::Application { .. } | SessionKeys::ApplicationV1_0 { .. } => &[2],
         }
     }
 }
@@ -90,7 +101,11 @@ impl Payment for DeriveSessionKeys {
 
     fn public(&self, _: &[KeyFacts<'_>]) -> Vec<u8> {
         let of = |kind: &u8| match &self.keys {
-            SessionKeys::V1_0 { net_id } => block(&[&[*kind], &self.join_nonce, net_id, &self.dev_nonce]),
+            SessionKeys::V1_0 { net_id }
+            | SessionKeys::NetworkV1_0 { net_id }
+            | SessionKeys::ApplicationV1_0 { net_id } => {
+                block(&[&[*kind], &self.join_nonce, net_id, &self.dev_nonce])
+            }
             SessionKeys::Network { join_eui } | SessionKeys::Application { join_eui } => {
                 block(&[&[*kind], &self.join_nonce, join_eui, &self.dev_nonce])
             }

@@ -3,7 +3,7 @@
 use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};
 
-use crate::commands::CryptogramInput;
+use crate::emv::CryptogramInput;
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::wiring::Wiring;
 

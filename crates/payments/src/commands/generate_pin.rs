@@ -27,8 +27,7 @@ pub struct GeneratePin {
 }
 
 /// Where a PIN comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PinMethod {
     /// Random; the answer ends with its PVV.
     RandomWithPvv {
@@ -55,6 +54,13 @@ pub enum PinMethod {
         /// As many digits as the PIN.
         offset: Digits,
     },
+}
+
+/// Validation data has digits of the card number.
+impl std::fmt::Debug for PinMethod {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl PinMethod {

@@ -24,8 +24,7 @@ pub struct GeneratePinReference {
 }
 
 /// What is made of a PIN.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReferenceMethod {
     /// The PVV of Visa.
     Pvv {
@@ -40,6 +39,22 @@ pub enum ReferenceMethod {
         /// How many digits the PIN has. Another PIN is refused.
         length: u8,
     },
+}
+
+/// Validation data has digits of the card number.
+impl std::fmt::Debug for ReferenceMethod {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl ReferenceMethod {
+    fn name(&self) -> String {
+        match self {
+            ReferenceMethod::Pvv { .. } => "pvv".into(),
+            ReferenceMethod::Offset { length, .. } => format!("offset-{length}"),
+        }
+    }
 }
 
 impl Payment for GeneratePinReference {
@@ -76,11 +91,7 @@ impl Payment for GeneratePinReference {
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {
-        let method = match self.method {
-            ReferenceMethod::Pvv { .. } => "pvv".into(),
-            ReferenceMethod::Offset { length, .. } => format!("offset-{length}"),
-        };
-        format!("generate-pin-reference-{method}-{}", self.pin.name())
+        format!("generate-pin-reference-{}-{}", self.method.name(), self.pin.name())
     }
 
     fn circuit(&self, keys: &[KeyFacts<'_>], element_bits: u8) -> Circuit {

@@ -3,10 +3,9 @@
 use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};
 
-use crate::emv::{EmvCard, SessionKey, card_key};
+use crate::emv::{EmvCard, SessionKey, card_key, integrity_role};
 use crate::mac::{self, MOST_BYTES, MessagePadding};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
-use crate::purpose::Purpose;
 use crate::wiring::Wiring;
 
 /// Makes the MAC of a script command. Key: the master key for integrity. Answers the MAC.
@@ -21,12 +20,6 @@ pub struct GenerateScriptMac {
     pub message: Vec<u8>,
     /// Bytes of the MAC: 4 to 8.
     pub length: u8,
-}
-
-/// The role of the key for the integrity of scripts.
-pub(crate) fn integrity_role() -> Role {
-    let takes = |purpose: &Purpose| *purpose == Purpose::EmvIntegrity;
-    Role { name: "master key for script integrity", takes }
 }
 
 impl GenerateScriptMac {
@@ -47,6 +40,7 @@ impl Payment for GenerateScriptMac {
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String> {
         check_roles(&self.roles(), keys)?;
         self.card.check()?;
+        self.session_key.check_message(self.padded().len())?;
         if !(4..=8).contains(&self.length) {
             return Err("the MAC of a script has 4 to 8 bytes".into());
         }

@@ -13,9 +13,9 @@ const KEY_BYTES: usize = 16;
 /// Bytes of a check value.
 const CHECK_VALUE: usize = 3;
 
-/// Derives a card's key. Keys: an issuer's master key, the personalization key. Answers the key, encrypted
-/// in ECB under Triple DES or wrapped (RFC 3394) under AES, and then the first three bytes of what the key
-/// makes of a block of zeros.
+/// Derives a card's key. Keys: an issuer's master key, the personalization key. Answers the key, of odd
+/// parity, encrypted in ECB under Triple DES or wrapped (RFC 3394) under AES, and then the first three bytes
+/// of what the key makes of a block of zeros.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueCardKey {
     /// The card.

@@ -1,8 +1,8 @@
 //! A PIN block under one key becomes a block under another, perhaps in another format.
 //!
-//! Only some pairs of formats are allowed (PCI PIN, requirement 3; ISO 9564-1, table 2). A block that is bound to a card number
-//! stays bound to the same one: who could change the number, or drop it, could find PINs (Clulow 2003;
-//! Berkman and Ostrovsky 2007).
+//! Only some pairs of formats are allowed (PCI PIN, requirement 3; ISO 9564-1, table 2). A block that is
+//! bound to a card number stays bound to the same one: who could change the number, or drop it, could find
+//! PINs (Clulow 2003; Berkman and Ostrovsky 2007).
 
 use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};

@@ -45,7 +45,8 @@ impl EmvCard {
         }
     }
 
-    /// The card's key of the kind of the issuer's key, with odd parity.
+    /// The card's key of the kind of the issuer's key. Its parity bits count: the tree of EMV 2000 and the PIN
+    /// block of Visa use the key as data, too.
     pub(crate) fn key(w: &mut Wiring, issuer: &Key) -> Value {
         let left = w.public(8);
         let complement = w.constant(&[0xff; 8]);
@@ -54,6 +55,17 @@ impl EmvCard {
         let key = w.concat(&[&halves[0], &halves[1]]);
         with_odd_parity(w, &key)
     }
+}
+
+/// The last bit of each byte makes the number of ones odd (annex A1.4, last step).
+fn with_odd_parity(w: &mut Wiring, key: &Value) -> Value {
+    let mut bits = w.bits(key);
+    for byte in bits.chunks_mut(8) {
+        let others: Vec<&[_]> = byte[..7].chunks(1).collect();
+        let sum = w.xor_bits(&others)[0];
+        byte[7] = w.not(sum);
+    }
+    Value::of_bits(bits)
 }
 
 /// The first 16 decimal digits of a hash, then its letters, less ten each.
@@ -65,16 +77,4 @@ fn hashed(digits: &str) -> Vec<u8> {
     let letters = nibbles.iter().filter(|x| **x > 9).map(|x| x - 10);
     let chosen: Vec<u8> = decimal.chain(letters).take(16).collect();
     chosen.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
-}
-
-/// The last bit of each byte makes the number of ones odd (FIPS 46-3): other programs look at it, and the
-/// tree of EMV 2000 encrypts it.
-fn with_odd_parity(w: &mut Wiring, key: &Value) -> Value {
-    let mut bits = w.bits(key);
-    for byte in bits.chunks_mut(8) {
-        let others: Vec<&[_]> = byte[..7].chunks(1).collect();
-        let sum = w.xor_bits(&others)[0];
-        byte[7] = w.not(sum);
-    }
-    Value::of_bits(bits)
 }

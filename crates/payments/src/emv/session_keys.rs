@@ -32,7 +32,7 @@ impl Branches {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionKey {
-    /// Not at all.
+    /// Not at all: cryptogram version 10 of Visa, and American Express. Not for scripts.
     CardKey,
     /// The common session key for application cryptograms.
     Common {
@@ -40,7 +40,7 @@ pub enum SessionKey {
         #[serde(with = "crate::hexadecimal")]
         counter: [u8; 2],
     },
-    /// The session key of M/Chip for application cryptograms.
+    /// The session key of M/Chip 2 for application cryptograms (Mastercard SKD).
     Mastercard {
         /// The application transaction counter (ATC).
         #[serde(with = "crate::hexadecimal")]
@@ -80,6 +80,19 @@ impl SessionKey {
             SessionKey::Tree { branches: Branches::Two, .. } => "tree-2",
             SessionKey::Tree { branches: Branches::Four, .. } => "tree-4",
             _ => "common",
+        }
+    }
+
+    /// Whether a message of so many bytes, filled up, may be authenticated.
+    ///
+    /// The MAC of a single block is its encryption. Under the card's own key, somebody who chooses the block
+    /// would get the halves of a session key in this way. So there it takes two blocks.
+    pub(crate) fn check_message(&self, padded_bytes: usize) -> Result<(), String> {
+        match self {
+            SessionKey::CardKey if padded_bytes <= 8 => {
+                Err("under the card's own key a message has more than one block".into())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -173,4 +186,35 @@ fn tree(w: &mut Wiring, card_key: &Value, branches: &[Value]) -> Value {
         (grandparent, parent) = (parent, key);
     }
     parent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe;
+
+    /// The tests of `pyemv` 1.5. They set the parity of the key, which counts for nothing.
+    #[test]
+    fn keys_of_the_tree() {
+        let card_key = hex::decode("0123456789abcdef0123456789abcdef").expect("hexadecimal");
+        for (counter, branches, key) in [
+            ([0, 0], Branches::Four, "80bf3145aecb948a5201dab9ef469875"),
+            ([0, 0], Branches::Two, "86ad9732d5a192a749adce31919dae8a"),
+            ([0, 0xff], Branches::Four, "981f9d208ae6132cbc8a7c97f42a5445"),
+            ([0, 0xff], Branches::Two, "1f54f492ef104580b0f4b0f8910d0438"),
+            ([0xff, 0xff], Branches::Four, "d93d7a6b70f867615d4aab79bf235b62"),
+            ([0xff, 0xff], Branches::Two, "f83e499ef786c20bc41310a176e3f84f"),
+        ] {
+            let session_key = SessionKey::Tree { counter, branches };
+            let public = [card_key.clone(), session_key.public()].concat();
+            let found = probe::answer(&[], public, |w, _| {
+                let card_key = w.public(16);
+                let key = session_key.derive(w, &card_key);
+                w.answer(&key);
+            });
+            let found = hex::decode(found).expect("hexadecimal");
+            let key = hex::decode(key).expect("hexadecimal");
+            assert!(found.iter().zip(&key).all(|(x, y)| x >> 1 == y >> 1), "{counter:?} {branches:?}");
+        }
+    }
 }

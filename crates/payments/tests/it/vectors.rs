@@ -39,11 +39,13 @@ pub fn read(name: &str) -> Vec<Vector> {
 }
 
 /// All files.
-pub const FILES: [&str; 10] = [
+pub const FILES: [&str; 12] = [
     "card-values",
     "data",
     "dukpt",
     "emv",
+    "emv-cryptograms",
+    "emv-scripts",
     "generate-pin",
     "lorawan",
     "macs",
@@ -89,6 +91,8 @@ known_answers! {
     data "data"
     dukpt "dukpt"
     emv "emv"
+    emv_cryptograms "emv-cryptograms"
+    emv_scripts "emv-scripts"
     generated_pins "generate-pin"
     lorawan "lorawan"
     macs "macs"
