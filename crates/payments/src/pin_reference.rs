@@ -12,6 +12,7 @@ use crate::purpose::Purpose;
 
 /// With what a PIN is compared. All of it is public to the nodes.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PinReference {
     /// By the method of Visa.
     Visa {

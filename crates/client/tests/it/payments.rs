@@ -136,7 +136,7 @@ struct Vector {
     answer: Option<String>,
 }
 
-/// Known answers: all that the specification of the product names, and of others at most two for each circuit.
+/// Known answers: all that the specification of the product names, and of others some for each circuit.
 fn vectors(of_a_circuit: usize) -> Vec<Vector> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../payments/tests/vectors");
     let mut files: Vec<_> =

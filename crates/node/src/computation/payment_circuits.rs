@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use polyclave_cipher::{Cipher, Compiled, boolean, catalog, compile};
+use polyclave_cipher::{Cipher, Compiled, catalog, compile};
 use polyclave_payments::{KeyFacts, Payment, Purpose};
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
@@ -50,8 +50,6 @@ impl PaymentCircuits {
         // Without the lock: a circuit of a long message takes a second, and others need not wait for it.
         let bits = element_bits(maps)?;
         let circuit = command.circuit(keys, bits);
-        // A protocol that evaluates ciphers as Boolean circuits does so with all that surrounds them.
-        let circuit = if bits == 1 { boolean::expand(&circuit) } else { circuit };
         let (operations, made) = (circuit.ops().len(), Arc::new(compile(&circuit, maps)));
         self.keep(Kept { of, circuit: made.clone(), operations });
         Ok(made)

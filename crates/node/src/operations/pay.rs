@@ -52,7 +52,7 @@ impl Operation for Pay {
         let Some((key, of_key)) = keys.next() else {
             return Err(malformed("a payment command without a key".into()));
         };
-        let others: Vec<Other> = keys.map(|(key, blocks)| Other { key, blocks }).collect();
+        let others: Vec<Other> = keys.map(|(key, blocks)| Other { key, blocks, computes: true }).collect();
         let counted = match first.payment().counted() {
             0 => &key,
             place => &others.get(place - 1).ok_or_else(|| malformed("a key is missing".into()))?.key,

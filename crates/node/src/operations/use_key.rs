@@ -30,8 +30,10 @@ pub(super) struct Used {
 /// A further key of a use: one that is wrapped, or under which something is computed, too.
 pub(super) struct Other {
     pub(super) key: Arc<StoredKey>,
-    /// Blocks that are computed under it; 0 for a key that is wrapped.
+    /// Blocks that are computed under it, which it pays for.
     pub(super) blocks: u64,
+    /// Whether it is computed with, and not only wrapped.
+    pub(super) computes: bool,
 }
 
 impl Used {
@@ -69,7 +71,7 @@ impl Planned for Used {
             serving.complete(&other.key.info, other.key.state)?;
         }
         let others: Vec<Arc<StoredKey>> =
-            others.into_iter().filter(|other| other.blocks > 0).map(|other| other.key).collect();
+            others.into_iter().filter(|other| other.computes).map(|other| other.key).collect();
         serving.use_key(protocol, (&info, &key.shares), &others, mode, first)
     }
 }

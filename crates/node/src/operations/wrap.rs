@@ -32,7 +32,7 @@ impl Operation for Wrap {
         let cipher = draft.service.library.cipher(&wrapped.info.properties.cipher)?;
         refuse_unfit(self.how, &cipher)?;
         let mode = Box::new(modes::wrap::Wrap::new(self.how, wrapped.clone(), cipher));
-        Ok(Box::new(Used::with(kek, mode, vec![Other { key: wrapped, blocks: 0 }])))
+        Ok(Box::new(Used::with(kek, mode, vec![Other { key: wrapped, blocks: 0, computes: false }])))
     }
 }
 
@@ -48,7 +48,7 @@ impl Operation for WrapBlock {
         let head = key_block::head(&self.header, kek_is, wrapped_is, (&of_kek, &cipher));
         let head = head.map_err(key_refusal)?;
         let mode = Box::new(modes::key_block::WrapBlock::new(head, wrapped.clone(), cipher, &of_kek));
-        Ok(Box::new(Used::with(kek, mode, vec![Other { key: wrapped, blocks: 0 }])))
+        Ok(Box::new(Used::with(kek, mode, vec![Other { key: wrapped, blocks: 0, computes: false }])))
     }
 }
 
@@ -84,7 +84,7 @@ impl Operation for Rewrap {
             refuse_to_rewrap(draft.by(), &stored.info, right, mode)?;
         }
         let rewrap = modes::rewrap::Rewrap::new(what, old.info.id, new.info.id)?;
-        let other = Other { key: old, blocks: rewrap.blocks() };
+        let other = Other { key: old, blocks: rewrap.blocks(), computes: true };
         Ok(Box::new(Used::with(new, Box::new(rewrap), vec![other])))
     }
 }

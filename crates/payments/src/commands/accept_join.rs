@@ -10,8 +10,8 @@ use crate::mac::{self, MessagePadding};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::wiring::Wiring;
 
-/// Makes a join-accept message. Key: NwkKey, which is AppKey in LoRaWAN 1.0. Answers the encrypted message and
-/// code, without MHDR, and then the code.
+/// Makes a join-accept message. Key: NwkKey, which is AppKey in LoRaWAN 1.0. Answers the encrypted message
+/// and code, without MHDR, and then the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptJoin {
     /// MHDR, JoinNonce, NetID (Home_NetID), DevAddr, DLSettings, RxDelay and perhaps CFList: 13 or 29 bytes.

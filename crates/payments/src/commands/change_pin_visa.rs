@@ -1,5 +1,5 @@
-//! A new PIN for a chip card of Visa, which takes another PIN block (as in "PIN Change/Unblock" of the IBM z/OS
-//! ICSF guide, rules VISAPCU1 and VISAPCU2).
+//! A new PIN for a chip card of Visa, which takes another PIN block (as in "PIN Change/Unblock" of the IBM
+//! z/OS ICSF guide, rules VISAPCU1 and VISAPCU2).
 //!
 //! The block has a zero nibble, the length, the digits and a fill of F. A part of the card's key for
 //! cryptograms is added to it, and perhaps the PIN that the card has now.
@@ -14,8 +14,8 @@ use crate::pin_block::{self, EncryptedPin};
 use crate::wiring::Wiring;
 
 /// Makes a PIN change script of Visa. Keys: the PIN key, the master keys for integrity, for confidentiality
-/// and for application cryptograms; if the current PIN is given, the PIN key for it. Answers the encrypted PIN
-/// for the card (16 bytes), then the MAC of 8 bytes.
+/// and for application cryptograms; if the current PIN is given, the PIN key for it. Answers the encrypted
+/// PIN for the card (16 bytes), then the MAC of 8 bytes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangePinVisa {
     /// The new PIN.
@@ -27,6 +27,7 @@ pub struct ChangePinVisa {
     /// How its keys become those of the transaction.
     pub session_key: SessionKey,
     /// The command, up to the encrypted PIN.
+    #[serde(with = "crate::hexadecimal")]
     pub message: Vec<u8>,
 }
 

@@ -49,11 +49,13 @@ pub enum SessionKeys {
     /// NwkSKey of LoRaWAN 1.0 alone, for who runs the network only.
     NetworkV1_0 {
         /// The network's NetID.
+        #[serde(with = "crate::hexadecimal")]
         net_id: [u8; 3],
     },
     /// AppSKey of LoRaWAN 1.0 alone, for who runs the application only.
     ApplicationV1_0 {
         /// The network's NetID.
+        #[serde(with = "crate::hexadecimal")]
         net_id: [u8; 3],
     },
 }

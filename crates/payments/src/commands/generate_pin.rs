@@ -28,6 +28,7 @@ pub struct GeneratePin {
 
 /// Where a PIN comes from.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PinMethod {
     /// Random; the answer ends with its PVV.
     RandomWithPvv {

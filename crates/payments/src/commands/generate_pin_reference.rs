@@ -25,6 +25,7 @@ pub struct GeneratePinReference {
 
 /// What is made of a PIN.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ReferenceMethod {
     /// The PVV of Visa.
     Pvv {

@@ -35,6 +35,7 @@ pub enum Arpc {
     /// and 17).
     Method1ByCardKey {
         /// The authorization response code.
+        #[serde(with = "crate::hexadecimal")]
         code: [u8; 2],
     },
 }

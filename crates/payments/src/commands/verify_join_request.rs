@@ -19,11 +19,12 @@ const TYPE: usize = 1;
 /// Where its DevEUI is.
 const DEV_EUI: std::ops::Range<usize> = 10..18;
 
-/// Verifies a join request, or a rejoin request of type 1. Key: NwkKey, which is AppKey in LoRaWAN 1.0. Answers
-/// yes or no.
+/// Verifies a join request, or a rejoin request of type 1. Key: NwkKey, which is AppKey in LoRaWAN 1.0.
+/// Answers yes or no.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyJoinRequest {
     /// MHDR, JoinEUI, DevEUI, DevNonce: 19 bytes. Or MHDR, the type 1, JoinEUI, DevEUI, RJcount1: 20 bytes.
+    #[serde(with = "crate::hexadecimal")]
     pub message: Vec<u8>,
     /// The message integrity code.
     #[serde(with = "crate::hexadecimal")]

@@ -45,8 +45,8 @@ impl EmvCard {
         }
     }
 
-    /// The card's key of the kind of the issuer's key. Its parity bits count: the tree of EMV 2000 and the PIN
-    /// block of Visa use the key as data, too.
+    /// The card's key of the kind of the issuer's key. Its parity bits count: the tree of EMV 2000 and the
+    /// PIN block of Visa use the key as data, too.
     pub(crate) fn key(w: &mut Wiring, issuer: &Key) -> Value {
         let left = w.public(8);
         let complement = w.constant(&[0xff; 8]);

@@ -21,6 +21,7 @@ pub struct CryptogramInput {
     /// How its key becomes that of the transaction.
     pub session_key: SessionKey,
     /// The data of the transaction.
+    #[serde(with = "crate::hexadecimal")]
     pub data: Vec<u8>,
     /// How the data is filled up: zeros for Visa's version 10, else a bit and zeros.
     pub padding: MessagePadding,

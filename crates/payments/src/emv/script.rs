@@ -25,6 +25,7 @@ pub(crate) fn confidentiality_role() -> Role {
 
 /// How the PIN block is filled up and encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ScriptPadding {
     /// By a block that begins with a bit, in CBC: common core definitions of EMV.
     Block,

@@ -1,5 +1,5 @@
-//! Known answers. `tests/vectors` has them with their sources. Each is evaluated in both forms of its
-//! circuit.
+//! Known answers. `tests/vectors` has them with their sources. Each is evaluated
+//! in both forms of its circuit.
 
 use std::collections::HashMap;
 
