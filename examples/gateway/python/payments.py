@@ -5,6 +5,7 @@
 It takes keys with test values: `pay-pin` and `pay-pin-2` for PINs, `pay-pvv` and `pay-cvv` for the values of cards, and `pay-mac` for codes.
 """
 
+import os
 import sys
 
 import boto3
@@ -76,7 +77,12 @@ def main(endpoint: str) -> None:
             continue
         sys.exit("it was not refused")
 
-    stranger = boto3.client("payment-cryptography-data", endpoint_url=endpoint, aws_secret_access_key="x" * 40)
+    stranger = boto3.client(
+        "payment-cryptography-data",
+        endpoint_url=endpoint,
+        aws_access_key_id=os.environ["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key="x" * 40,
+    )
     try:
         stranger.generate_mac(GenerationAttributes=algorithm, **message)
     except stranger.exceptions.ClientError as error:

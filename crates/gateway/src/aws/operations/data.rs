@@ -4,7 +4,7 @@
 //! was made for ECB, serves `Symmetric` with the rights `encrypt` and `decrypt`. The gateway chains blocks.
 
 use polyclave_api::{KeyInfo, Right};
-use polyclave_client::Client;
+use polyclave_client::{Client, Padding};
 use polyclave_payments::commands::{DecryptData, EncryptData, ReencryptData};
 use polyclave_payments::{Command, DataKey, DataMode, DukptUsage, KeySource};
 use serde::Deserialize;
@@ -224,6 +224,7 @@ fn crypt(
 ) -> polyclave_client::Result<Outcome> {
     let (key, iv) = (client.key_with_info(info), how.iv(info));
     let blocks = if how.chained { key.cbc_by_client().initial(&iv) } else { key.ecb() };
+    let blocks = blocks.padding(Padding::None);
     match direction {
         Direction::Encrypt => blocks.encrypt(data).map(Zeroizing::new),
         Direction::Decrypt => blocks.decrypt(data),
