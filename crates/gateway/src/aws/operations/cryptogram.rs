@@ -1,7 +1,7 @@
 //! `VerifyAuthRequestCryptogram` and `GenerateAuthRequestCryptogram`.
 
-use polyclave_payments::commands::{Arpc, CryptogramInput, GenerateArqc, VerifyArqc};
-use polyclave_payments::{Command, MessagePadding, SessionKey};
+use polyclave_payments::commands::{Arpc, GenerateArqc, VerifyArqc};
+use polyclave_payments::{Command, CryptogramInput, MessagePadding, SessionKey};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
