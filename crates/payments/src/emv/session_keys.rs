@@ -32,7 +32,7 @@ impl Branches {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionKey {
-    /// Not at all: cryptogram version 10 of Visa, and American Express. Not for scripts.
+    /// Not at all: cryptogram version 10 of Visa, and American Express. Never for PINs.
     CardKey,
     /// The common session key for application cryptograms.
     Common {

@@ -6,8 +6,8 @@ use polyclave_payments::commands::{
     VerifyMac, VerifyPin,
 };
 use polyclave_payments::{
-    Command, DataMode, Dukpt, DukptUsage, EncryptedPin, KeySource, OutgoingPin, PinFormat, PinReference,
-    WorkingKey,
+    Command, DataMode, Dukpt, DukptUsage, EncryptedPin, KeySource, MessagePadding, OutgoingPin, PinFormat,
+    PinReference, SessionKey, WorkingKey,
 };
 
 use crate::runner::{TestKey, bytes, key, pan, with_facts};
@@ -317,6 +317,28 @@ fn messages_of_lorawan_have_their_lengths() {
     refused(Command::AcceptJoin(command), &keys, "13 or 29 bytes");
     let version = JoinVersion::V1_1 { request_type: 3, join_eui: [0; 8], dev_eui: [0; 8], dev_nonce: [0; 2] };
     refused(Command::AcceptJoin(AcceptJoin { message: vec![0; 13], version }), &keys, "type 0, 1, 2 or 255");
+}
+
+/// The MAC of one block under a card's own key is a block of its choice, encrypted: half a session key.
+#[test]
+fn no_single_block_is_authenticated_under_a_card_key() {
+    let (right, keys) = first("emv", |c| match c {
+        Command::GenerateArqc(c) if c.input.session_key == SessionKey::CardKey => Some(c),
+        _ => None,
+    });
+    for (bytes, is_refused) in [(8, true), (9, false)] {
+        let mut command = right.clone();
+        (command.input.data, command.input.padding) = (vec![0; bytes], MessagePadding::Zeros);
+        assert_eq!(refusal(&Command::GenerateArqc(command), &keys).is_some(), is_refused);
+    }
+    let (right, keys) = first("emv", |c| match c {
+        Command::GenerateScriptMac(c) if c.session_key == SessionKey::CardKey => Some(c),
+        _ => None,
+    });
+    for (bytes, is_refused) in [(7, true), (8, false)] {
+        let command = GenerateScriptMac { message: vec![0; bytes], ..right.clone() };
+        assert_eq!(refusal(&Command::GenerateScriptMac(command), &keys).is_some(), is_refused);
+    }
 }
 
 /// Logs show commands: no whole card number, and no digits with which somebody is verified.
