@@ -16,6 +16,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING};
 use ring::digest::{SHA256, digest};
 use ring::hmac::{self, HMAC_SHA256, Key};
 use time::{Date, Duration, Month, OffsetDateTime, PrimitiveDateTime, Time};
+use zeroize::Zeroizing;
 
 /// How far the time of a signature may be from that of this machine.
 const WITHIN: Duration = Duration::minutes(15);
@@ -143,8 +144,8 @@ impl<'h> Claim<'h> {
         let Claim { date, region, service, at, .. } = self;
         let hash = hex::encode(digest(&SHA256, canonical.as_bytes()));
         let to_sign = format!("{ALGORITHM}\n{at}\n{date}/{region}/{service}/{TERMINATOR}\n{hash}");
-        let mut key =
-            Key::new(HMAC_SHA256, &zeroize::Zeroizing::new(["AWS4", secret].concat()).as_bytes()[..]);
+        let secret = Zeroizing::new(["AWS4", secret].concat());
+        let mut key = Key::new(HMAC_SHA256, secret.as_bytes());
         for part in [date, region, service, &TERMINATOR] {
             key = Key::new(HMAC_SHA256, hmac::sign(&key, part.as_bytes()).as_ref());
         }
