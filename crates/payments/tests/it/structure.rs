@@ -151,6 +151,29 @@ fn no_view_of_a_round_key_is_needed_that_is_not_stored() {
     }
 }
 
+/// Each kind of command, with its keys and a known answer as an example.
+fn examples() -> String {
+    let mut page = String::from(
+        "\n# Examples\n\nOne known answer of each command, as `polyclave pay` takes it, with the keys in order.\n",
+    );
+    let mut known = BTreeSet::new();
+    for (_, command, keys) in commands() {
+        let payment = command.payment();
+        if !known.insert(payment.kind()) {
+            continue;
+        }
+        let right = if payment.issues() { "issue" } else { "pay" };
+        let roles = payment.roles();
+        let of_keys: Vec<String> =
+            roles.iter().zip(&keys).map(|(role, key)| format!("{} (`{}`)", role.name, key.purpose)).collect();
+        let text = serde_json::to_string_pretty(&command).expect("it can be written");
+        let takes = format!("Right `{right}`. Keys: {}.", of_keys.join(", "));
+        write!(page, "\n## {}\n\n{takes}\n\n```json\n{text}\n```\n", payment.kind())
+            .expect("a text takes all");
+    }
+    page
+}
+
 /// The page of the reference. Also: circuits put out a check and an answer, and have small tables.
 #[test]
 fn circuits_are_as_they_should_be_and_cost_what_is_documented() {
@@ -180,6 +203,7 @@ fn circuits_are_as_they_should_be_and_cost_what_is_documented() {
         )
         .expect("a text takes all");
     }
+    page += &examples();
     polyclave_harness::book::compare(
         "reference/payments.md",
         &page,
