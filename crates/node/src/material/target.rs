@@ -10,6 +10,9 @@ const MAX_FOR_TAGS: usize = 128;
 /// Where AES uses no tables of 8 bits, there are such tables for at most this many blocks.
 const MAX_WITHOUT_AES: usize = 32;
 
+/// A standby pair has so many blocks in stock, unless the settings of the node say how many.
+const MOST_IN_STANDBY: usize = 1024;
+
 /// The target level of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
@@ -47,6 +50,16 @@ pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
     kinds.iter().map(target).collect()
 }
 
+/// The same for a standby pair, which serves only while a node is away. Its usual level is lower, because a
+/// node keeps it for two pairs, and it is most of the memory that they take.
+pub(crate) fn levels_in_standby(protocol: &str, settings: &StockSettings) -> Levels {
+    let usual = levels(protocol, &StockSettings::default());
+    Levels {
+        aes_blocks: settings.aes_blocks.unwrap_or(usual.aes_blocks.min(MOST_IN_STANDBY)),
+        des_blocks: settings.des_blocks.unwrap_or(usual.des_blocks.min(MOST_IN_STANDBY)),
+    }
+}
+
 /// The levels of the stock: those of the node's settings, or else those that the protocol usually has.
 pub(crate) fn levels(protocol: &str, settings: &StockSettings) -> Levels {
     let serving = catalog::find(protocol).and_then(|protocol| protocol.serving.as_ref());
@@ -75,6 +88,19 @@ mod tests {
         let levels: Vec<_> = targets.iter().map(|target| (target.ciphers, target.blocks)).collect();
         assert_eq!(levels, [("aes", 3), ("des", 7), ("triples", 7)]);
         assert_eq!(targets[1].items(), 70);
+    }
+
+    #[test]
+    fn a_standby_pair_keeps_less_unless_its_operator_wants_more() {
+        let usual = StockSettings::default();
+        let (all, pair) = (levels("spdz-tower", &usual), levels_in_standby("spdz-tower", &usual));
+        assert!(pair.aes_blocks == MOST_IN_STANDBY && all.aes_blocks > MOST_IN_STANDBY, "{all:?}");
+        let wanted = StockSettings { aes_blocks: Some(9000), ..usual };
+        assert_eq!(levels_in_standby("spdz-tower", &wanted).aes_blocks, 9000);
+        let kinds = catalog::service("spdz-tower", 2, 1).expect("it serves").kinds();
+        let bytes: usize =
+            targets(&kinds, pair).iter().map(|target| target.items() * target.kind.item_bytes).sum();
+        assert!(bytes < 64 << 20, "{bytes}");
     }
 
     #[test]

@@ -494,6 +494,38 @@ mod tests {
         assert_eq!(peers.trouble(peer), None);
     }
 
+    /// A request at a node that stops, and one at its partner: before, both waited for some seconds.
+    #[test]
+    fn nobody_waits_for_a_mark_at_a_node_that_stops_or_of_a_peer_that_leaves() {
+        let (peers, other) = (Peers::new(Party(0), 2), [Party(1)].into_iter().collect());
+        let connect = |bits| {
+            peers.heard.store(bits, Relaxed);
+            peers.reached.store(bits, Relaxed);
+        };
+        let waits = |ends: &(dyn Fn() -> bool + Sync), then: &dyn Fn()| {
+            connect(0b10);
+            let began = Instant::now();
+            let outcome = std::thread::scope(|scope| {
+                let waiting = scope.spawn(|| peers.wait_held(7, other, 1, SILENCE, ends));
+                std::thread::sleep(LOOK);
+                then();
+                waiting.join().expect("no panic")
+            });
+            assert_eq!(outcome, Err(other));
+            began.elapsed()
+        };
+        let stops = std::sync::atomic::AtomicBool::new(false);
+        let took = waits(&|| false, &|| connect(0));
+        assert!(took < RECONNECTING, "it left: {took:?}");
+        let took = waits(&|| stops.load(Relaxed), &|| stops.store(true, Relaxed));
+        assert!(took < RECONNECTING, "this node stops: {took:?}");
+        // A peer that is not there yet may be about to connect.
+        connect(0);
+        let began = Instant::now();
+        assert_eq!(peers.wait_held(7, other, 1, SILENCE, &|| false), Err(other));
+        assert!((RECONNECTING..SILENCE).contains(&began.elapsed()), "{:?}", began.elapsed());
+    }
+
     #[test]
     fn who_does_not_hold_a_mark_in_time_is_named() {
         let peers = Peers::new(Party(0), 4);

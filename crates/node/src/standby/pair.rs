@@ -23,7 +23,7 @@ use crate::keys::standby::PairShares;
 use crate::material::preparation;
 use crate::material::setup::Leader;
 use crate::material::state::{Material, Means};
-use crate::material::target::levels;
+use crate::material::target::levels_in_standby;
 use crate::members::Members;
 use crate::peers::rollback_guard::Marks;
 use crate::requests::channels::{Channels, PING_EVERY};
@@ -114,7 +114,7 @@ impl Pair {
             .party_named(all.members.name_of(all.members.me))
             .ok_or_else(|| Error::misuse("this node is not of the standby pair"))?;
         let config = Arc::new(protocol(&cluster)?);
-        let levels = levels(cluster.protocol(), stock);
+        let levels = levels_in_standby(cluster.protocol(), stock);
         let mut members = Members::new(cluster, me);
         members.digest = bound(&members.digest, &self.secrets, stores);
         let members = Arc::new(members);

@@ -67,7 +67,8 @@ fn run(options: &str, (old, next): &(Release, Release)) -> Load {
         cluster.restart(0, next);
     });
     std::mem::take(&mut load.nodes).into_iter().for_each(Running::end);
-    reshare(&place, count, (old, next));
+    // Where no old node can be lost, the one that leaves takes part.
+    reshare(&place, count, options.contains("replicated-active"), (old, next));
     load
 }
 
@@ -100,23 +101,24 @@ impl Cluster<'_> {
 }
 
 /// The last node is replaced by a new one. The first operator has the old program.
-fn reshare(place: &Place, count: usize, (old, next): (&Release, &Release)) {
+fn reshare(place: &Place, count: usize, all_take_part: bool, (old, next): (&Release, &Release)) {
     let (added, lost) = (count + 1, count);
     init(place, added);
     // As at all nodes: otherwise they make no material together.
     place.set_stock(added, super::STOCK, 0);
     place.use_several_streams(added);
-    let change = format!("--lost node-{lost} --add try/node-{added}/card.toml --out new.toml");
+    let leaves = if all_take_part { "--remove" } else { "--lost" };
+    let change = format!("{leaves} node-{lost} --add try/node-{added}/card.toml --out new.toml");
     place.run(&format!("cluster reshape try/cluster.toml {change}"));
     let expected = fingerprint(place, "new.toml");
     place.write(&format!("try/node-{added}/clients.toml"), &place.read("try/node-1/clients.toml"));
     let stay: Vec<usize> = (1..lost).chain([added]).collect();
     let release = |node: usize| if node == 1 { old } else { next };
-    let moving: Vec<Running> = stay
-        .iter()
+    let take_part = stay.iter().copied().chain(all_take_part.then_some(lost));
+    let moving: Vec<Running> = take_part
         .map(|node| {
             let from = format!("new.toml --from try/cluster.toml --expect {expected} --wait 50");
-            place.start_as(release(*node), &format!("node reshare try/node-{node} {from}"))
+            place.start_as(release(node), &format!("node reshare try/node-{node} {from}"))
         })
         .collect();
     assert!(moving.into_iter().all(Running::finish), "all keys move");

@@ -10,14 +10,14 @@ mod waiting;
 
 use std::time::{Duration, Instant};
 
-use polyclave_api::{self as api, KeyInfo, Operation, Reply, Step};
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
 
 use super::{Answers, Outcome, PutTogether, Strategy, different_keys};
 use crate::session::conversation::{Accepted, Conversation, Part};
 use crate::session::group::Workers;
-use crate::session::refusals::{is_own, most_telling};
+use crate::session::refusals::{is_own, is_vague, most_telling};
 use crate::session::replies::BEGUN;
 use crate::{Error, Result};
 use waiting::Waiting;
@@ -106,6 +106,16 @@ impl Strategy for Abort {
     fn note_silent(&self, _: Workers<'_>, _: Party) {}
 }
 
+/// A refusal that says only that the nodes could not serve, with the node whose connection with this client
+/// has ended, if one has. When a node goes, the others end what they do together, and each may blame another
+/// one that has noticed it first. Only which nodes are asked next depends on it.
+fn blaming(refusal: Refusal, gone: Option<Party>) -> Refusal {
+    match gone {
+        Some(gone) if is_vague(&refusal) => refusal.because_of(gone),
+        _ => refusal,
+    }
+}
+
 /// Whether a node refuses for a reason of its own.
 fn refuses(answer: &Result<KeyInfo>) -> bool {
     matches!(answer, Err(Error::Refused { refusal, .. }) if is_own(refusal))
@@ -141,18 +151,24 @@ impl Conversation<'_> {
     /// One reply of each node. A refusal by any of them is the outcome.
     fn replies(&mut self) -> Result<Vec<(Party, Reply)>> {
         let mut waiting = Waiting::new(self.serving, self.net.parties(), Instant::now());
+        let mut gone = None;
         while !waiting.awaited.is_empty() {
             let left = waiting.until().saturating_duration_since(Instant::now());
             match self.next_reply(waiting.awaited, left) {
                 Ok(Some((party, reply))) => waiting.note(party, reply, Instant::now()),
                 Ok(None) => waiting.end(None, Instant::now())?,
-                Err(e) => waiting.end(Some(e), Instant::now())?,
+                Err(e) => {
+                    if let polyclave_protocol::Error::Closed { peer, .. } = &e {
+                        gone = Some(*peer);
+                    }
+                    waiting.end(Some(e), Instant::now())?;
+                }
             }
         }
         waiting.replies.sort_by_key(|(party, _)| *party);
         self.refused = waiting.refused;
         match most_telling(&self.refused) {
-            Some((party, refusal)) => Err(self.workers.refused(*party, refusal.clone())),
+            Some((party, refusal)) => Err(self.workers.refused(*party, blaming(refusal.clone(), gone))),
             None => Ok(waiting.replies),
         }
     }
@@ -176,13 +192,23 @@ impl Conversation<'_> {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_api::{Reason, Refusal};
+    use polyclave_api::Reason;
 
     use super::*;
     use crate::session::strategy::tests::info;
 
     fn refused(reason: Reason) -> Result<KeyInfo> {
         Err(Error::Refused { node: "a node".into(), refusal: Refusal::new(reason, "") })
+    }
+
+    /// Node 3 was killed; node 1 noticed that node 2 had noticed it.
+    #[test]
+    fn a_node_that_this_client_sees_go_is_blamed_and_not_one_that_others_saw_go() {
+        let of_others = |reason| Refusal::new(reason, "").because_of(Party(1));
+        let blamed = |reason, gone| blaming(of_others(reason), gone).blames;
+        assert_eq!(blamed(Reason::Unavailable, Some(Party(2))), Some(Party(2)));
+        assert_eq!(blamed(Reason::Unavailable, None), Some(Party(1)));
+        assert_eq!(blamed(Reason::Spent, Some(Party(2))), Some(Party(1)), "that is a reason of its own");
     }
 
     #[test]
