@@ -32,13 +32,18 @@ pub(super) trait Task: Send + Sync {
 /// What is asked of the nodes.
 pub(super) enum Work {
     /// A payment command.
-    Command(Command),
+    Command(Box<Command>),
     /// Data, encrypted or decrypted under a key that is for that.
     #[allow(clippy::type_complexity, reason = "it is what the nodes are asked with")]
     Data(Right, Box<dyn Fn(&Client, &KeyInfo) -> polyclave_client::Result<Outcome> + Send + Sync>),
 }
 
 impl Work {
+    /// A payment command.
+    pub(super) fn pay(command: Command) -> Work {
+        Work::Command(Box::new(command))
+    }
+
     /// The right that it takes, with each of its keys.
     pub(super) fn right(&self) -> Right {
         match self {

@@ -113,7 +113,7 @@ impl Task for OfCard {
     }
 
     fn work(&self, _: &[Key]) -> Result<Work> {
-        Ok(Work::Command(self.command.clone()))
+        Ok(Work::pay(self.command.clone()))
     }
 
     fn failure(&self) -> Exception {

@@ -153,7 +153,7 @@ impl Task for Change {
     }
 
     fn work(&self, _: &[Key]) -> Result<Work> {
-        Ok(Work::Command(Command::ChangePin(self.command.clone())))
+        Ok(Work::pay(Command::ChangePin(self.command.clone())))
     }
 
     fn failure(&self) -> Exception {

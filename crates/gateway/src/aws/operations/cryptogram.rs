@@ -180,7 +180,7 @@ impl Task for Cryptogram {
     }
 
     fn work(&self, _: &[Key]) -> Result<Work> {
-        Ok(Work::Command(self.command.clone()))
+        Ok(Work::pay(self.command.clone()))
     }
 
     fn failure(&self) -> Exception {

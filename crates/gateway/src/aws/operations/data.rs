@@ -192,7 +192,7 @@ impl Task for Crypt {
         let for_payments = info.properties.purpose().is_some();
         if for_payments || self.how.key != KeySource::Direct {
             let (key, data) = (self.how.for_command(info), self.data.to_vec());
-            return Ok(Work::Command(match self.direction {
+            return Ok(Work::pay(match self.direction {
                 Direction::Encrypt => Command::EncryptData(EncryptData { key, data }),
                 Direction::Decrypt => Command::DecryptData(DecryptData { key, data }),
             }));
@@ -263,7 +263,7 @@ impl Task for Again {
         let incoming = self.incoming.for_command(&incoming.info);
         let outgoing = self.outgoing.for_command(&outgoing.info);
         let data = self.data.clone();
-        Ok(Work::Command(Command::ReencryptData(ReencryptData { incoming, outgoing, data })))
+        Ok(Work::pay(Command::ReencryptData(ReencryptData { incoming, outgoing, data })))
     }
 
     fn failure(&self) -> Exception {

@@ -207,7 +207,7 @@ impl Task for Generate {
         if let (Some(ibm), Some(key)) = (&self.ibm, keys.get(1)) {
             ibm3624::check_table(&ibm.data(), key)?;
         }
-        Ok(Work::Command(self.command.clone()))
+        Ok(Work::pay(self.command.clone()))
     }
 
     fn failure(&self) -> Exception {

@@ -218,7 +218,7 @@ impl Task for Mac {
 
     fn work(&self, keys: &[Key]) -> Result<Work> {
         let (input, length) = match &self.asked {
-            Asked::Command(command) => return Ok(Work::Command(command.clone())),
+            Asked::Command(command) => return Ok(Work::pay(command.clone())),
             Asked::Generate { input, length } => (input.clone(), *length),
         };
         let is_aes = match &input.key {
@@ -226,7 +226,7 @@ impl Task for Mac {
             KeySource::Direct => keys.iter().all(|key| key.info.properties.cipher.starts_with("aes")),
         };
         let length = length.unwrap_or(if is_aes { OF_AES } else { OF_TDES });
-        Ok(Work::Command(Command::GenerateMac(GenerateMac { input, length })))
+        Ok(Work::pay(Command::GenerateMac(GenerateMac { input, length })))
     }
 
     fn failure(&self) -> Exception {

@@ -100,7 +100,7 @@ impl Task for Translate {
     }
 
     fn work(&self, _: &[Key]) -> Result<Work> {
-        Ok(Work::Command(Command::TranslatePin(self.command.clone())))
+        Ok(Work::pay(Command::TranslatePin(self.command.clone())))
     }
 
     fn failure(&self) -> Exception {

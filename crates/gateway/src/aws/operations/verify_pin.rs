@@ -126,7 +126,7 @@ impl Task for Verify {
             ibm3624::check_table(&ibm.data(), key)?;
         }
         let (pin, pan, reference) = (self.pin.clone(), self.pan.clone(), self.reference.clone());
-        Ok(Work::Command(Command::VerifyPin(VerifyPin { pin, pan, reference })))
+        Ok(Work::pay(Command::VerifyPin(VerifyPin { pin, pan, reference })))
     }
 
     fn failure(&self) -> Exception {
