@@ -1,6 +1,7 @@
 //! Keys that people bring in parts: each is a component, the key is their sum, and nobody sees it.
 
 use polyclave_cipher::Cipher;
+use polyclave_payments::Purpose;
 use serde::{Deserialize, Serialize};
 
 use super::{Mode, NewKey};
@@ -57,6 +58,19 @@ pub enum CheckKind {
     Zeros,
 }
 
+/// Whether something follows from the encryption of zeros under a payment key: the subkeys of CMAC, or a part
+/// of an answer for a SIM card. For other purposes it is the usual check value.
+fn is_undone_by_zeros(purpose: Purpose) -> bool {
+    matches!(
+        purpose,
+        Purpose::MacCmac
+            | Purpose::MilenageSubscriber
+            | Purpose::MilenageOperator
+            | Purpose::LorawanNetwork
+            | Purpose::LorawanApplication
+    )
+}
+
 /// Whether parity bits of DES matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -76,7 +90,9 @@ pub fn why_no_zeros(key: &NewKey, cipher: &Cipher) -> Option<String> {
         return Some(format!("{} takes a tweak: take the check value by CMAC", cipher.name));
     }
     let only_encrypts = |mode: &Mode| mode.encrypts() && !mode.authenticates();
-    let undone = !key.modes.iter().all(only_encrypts) || key.usage.iter().any(|usage| usage.needs_subkeys());
+    let undone = !key.modes.iter().all(only_encrypts)
+        || key.usage.iter().any(|usage| usage.needs_subkeys())
+        || key.purpose().is_some_and(is_undone_by_zeros);
     undone.then(|| {
         "the encryption of zeros is not shown of a key that computes codes or derives, since secrets of these modes follow from it; \
          take the check value by CMAC"

@@ -263,7 +263,7 @@ fn the_page_of_errors_has_every_kind_of_refusal() {
 }
 
 /// What each operation in an audit log is. Those of requests come from clients.
-const REQUESTS: [(&str, &str); 23] = [
+const REQUESTS: [(&str, &str); 24] = [
     ("check", "the check value of a key is computed; `by=` says how"),
     ("combine", "a key is made of its components"),
     ("configure", "least version, whether it may be deleted, and what is withdrawn, as in `detail`"),
@@ -281,6 +281,10 @@ const REQUESTS: [(&str, &str); 23] = [
     ("kdf", "a client gets bytes that are derived from a key"),
     ("list", "the keys that the client may see"),
     ("mac", "a code is computed"),
+    (
+        "pay",
+        "payment commands are computed; `command=` is their kind, `count=` their number, `with=` the other keys",
+    ),
     ("random", "random bytes, `bytes=`"),
     ("report", "what concerns an operator, for a client with the right `observe`"),
     ("retire", "a version is moved to the state in `detail`"),

@@ -12,7 +12,7 @@ use super::{Describe, Detail, KeyRef, KeyVersion};
 use crate::{Permission, Right};
 
 /// The most payment commands of one request.
-pub const MAX_PAYMENTS: usize = 256;
+pub const MAX_PAYMENTS: usize = 1024;
 
 /// Compute payment commands (`Answers`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,11 @@ pub struct Pay {
 }
 
 impl Pay {
+    /// The kind of its commands.
+    fn command(&self) -> &'static str {
+        self.commands.first().map_or("none", |command| command.payment().kind())
+    }
+
     /// Whether something is made for a card or its holder, and not checked or passed on.
     fn issues(&self) -> bool {
         self.commands.iter().any(|command| command.payment().issues())
@@ -32,7 +37,7 @@ impl Pay {
 
 impl Describe for Pay {
     fn kind(&self) -> &'static str {
-        self.commands.first().map_or("pay", |command| command.payment().kind())
+        "pay"
     }
 
     fn keys(&self) -> Vec<KeyRef<'_>> {
@@ -55,8 +60,10 @@ impl Describe for Pay {
     /// Nothing of what the commands say: account numbers do not belong into a log.
     fn audit(&self) -> Detail<'_> {
         let others = self.keys.iter().skip(1).map(|key| key.audit("with", "with_id"));
-        let text: Vec<String> =
-            [format!("commands={}", self.commands.len())].into_iter().chain(others).collect();
+        let text: Vec<String> = [format!("command={} count={}", self.command(), self.commands.len())]
+            .into_iter()
+            .chain(others)
+            .collect();
         Detail { key: self.keys.first().map_or("", |key| &key.name), text: text.join(" ") }
     }
 
@@ -66,6 +73,11 @@ impl Describe for Pay {
 
     fn in_words(&self) -> String {
         let keys: Vec<String> = self.keys.iter().map(KeyVersion::in_words).collect();
-        format!("{} of them: {} under the keys {}", self.commands.len(), self.kind(), keys.join(", "))
+        format!(
+            "{} payment commands ({}) under the keys {}",
+            self.commands.len(),
+            self.command(),
+            keys.join(", ")
+        )
     }
 }

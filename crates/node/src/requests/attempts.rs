@@ -5,30 +5,11 @@
 //! twice, for the reason that it charges blocks twice ([`super::service`]).
 
 use polyclave_api::{KeyInfo, Refusal};
-use polyclave_store::Attempts;
 
 use crate::clock::now;
+use crate::computation::modes::pay::Attempted;
 use crate::error::of_store;
 use crate::requests::service::{CHARGED_IN_STANDBY, Service};
-
-/// Commands under one key.
-pub(crate) struct Attempted {
-    attempts: Attempts,
-    /// As what each of them counts.
-    each: u64,
-}
-
-impl Attempted {
-    /// They begin: from now on they have failed, except for those that succeed.
-    pub(crate) fn begin(&mut self) {
-        self.attempts.begin();
-    }
-
-    /// So many of them have succeeded.
-    pub(crate) fn succeed(&mut self, succeeded: u64) {
-        self.attempts.succeed(succeeded * self.each);
-    }
-}
 
 impl Service {
     /// Counts commands under a key as failed. The mark of this change reaches the other nodes with that of
@@ -40,6 +21,6 @@ impl Service {
         };
         let limit = of_all.keys.own_part(of_all.failed_payments_an_hour);
         let attempts = of_all.store.attempt((info.id, info.account), commands * each, limit, now());
-        Ok(Attempted { attempts: attempts.map_err(of_store)?, each })
+        Ok(Attempted::new(attempts.map_err(of_store)?, each))
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! # Failures
 //! A command that fails tells its client that a guess was wrong. So commands count as failed, durably, before
-//! anything is computed ([`crate::requests::attempts`]), and those that hold are given back.
+//! anything is computed (`requests/attempts.rs`), and those that hold are given back.
 
 use polyclave_api::{Refusal, Step};
 use polyclave_cipher::Cells;
@@ -19,12 +19,12 @@ use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::{Input, Session};
 use polyclave_protocol::service::ServiceSession;
+use polyclave_store::Attempts;
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
 use crate::computation::payment_circuits::facts;
 use crate::computation::pieces::evaluate_within;
-use crate::requests::attempts::Attempted;
 
 /// Some commands, computed when the request begins.
 pub(crate) struct Commands {
@@ -37,6 +37,29 @@ pub(crate) struct Commands {
     asked: bool,
     /// The answers of the commands that hold.
     answers: Option<AnyShared>,
+}
+
+/// Commands that count as failed before they are computed.
+pub(crate) struct Attempted {
+    attempts: Attempts,
+    /// As what each of them counts.
+    each: u64,
+}
+
+impl Attempted {
+    pub(crate) fn new(attempts: Attempts, each: u64) -> Attempted {
+        Attempted { attempts, each }
+    }
+
+    /// They begin: from now on they have failed, except for those that succeed.
+    fn begin(&mut self) {
+        self.attempts.begin();
+    }
+
+    /// So many of them have succeeded.
+    fn succeed(&mut self, succeeded: u64) {
+        self.attempts.succeed(succeeded * self.each);
+    }
 }
 
 /// The outcome of some commands.
