@@ -40,7 +40,7 @@ impl<'w> Attempt<'w> {
     }
 
     /// The same, as long as this holds.
-    pub(crate) fn while_it_goes_on(self, goes_on: Option<GoesOn<'w>>) -> Self {
+    pub(crate) fn only_while(self, goes_on: Option<GoesOn<'w>>) -> Self {
         Attempt { goes_on, ..self }
     }
 

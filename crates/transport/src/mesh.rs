@@ -104,7 +104,7 @@ impl Mesh {
         }
         let peers: Vec<Party> = members.iter().filter(|member| *member != me).collect();
         let (session, family) = (self.session.clone(), self.session.root.among(members));
-        let attempt = Attempt::new(within).while_it_goes_on(goes_on);
+        let attempt = Attempt::new(within).only_while(goes_on);
         TlsNet::open(session, None, family, name, &peers, &attempt)
     }
 
