@@ -46,13 +46,16 @@ impl PinReference {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self, pan: &Pan) -> Result<(), String> {
         match self {
             PinReference::Visa { index, value } => {
                 visa::check_index(*index)?;
                 check_length(value, "a PVV", visa::DIGITS..=visa::DIGITS)
             }
-            PinReference::Ibm3624 { offset, .. } => check_length(offset, "an offset", PIN_DIGITS),
+            PinReference::Ibm3624 { validation_data, offset } => {
+                ibm3624::check_data(validation_data, pan)?;
+                check_length(offset, "an offset", PIN_DIGITS)
+            }
         }
     }
 

@@ -74,12 +74,14 @@ impl Payment for GeneratePinReference {
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String> {
         check_roles(&self.roles(), keys)?;
         self.pin.check(&keys[0])?;
-        match self.method {
-            ReferenceMethod::Pvv { index } => visa::check_index(index),
-            ReferenceMethod::Offset { length, .. } if !PIN_DIGITS.contains(&usize::from(length)) => {
+        match &self.method {
+            ReferenceMethod::Pvv { index } => visa::check_index(*index),
+            ReferenceMethod::Offset { length, .. } if !PIN_DIGITS.contains(&usize::from(*length)) => {
                 Err("a PIN has 4 to 12 digits".into())
             }
-            ReferenceMethod::Offset { .. } => Ok(()),
+            ReferenceMethod::Offset { validation_data, .. } => {
+                ibm3624::check_data(validation_data, &self.pan)
+            }
         }
     }
 

@@ -33,7 +33,7 @@ impl Payment for VerifyPin {
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String> {
         check_roles(&self.roles(), keys)?;
         self.pin.check(&keys[0])?;
-        self.reference.check()
+        self.reference.check(&self.pan)
     }
 
     fn verifies(&self) -> bool {

@@ -7,7 +7,7 @@
 
 use polyclave_cipher::Wire;
 
-use crate::card::Digits;
+use crate::card::{Digits, Pan};
 use crate::payment::Role;
 use crate::purpose::DecimalizationTable;
 use crate::tables::{residues, sum_modulo_5, table, to_residues};
@@ -17,6 +17,27 @@ use super::is_for_ibm3624;
 
 pub(crate) fn role() -> Role {
     Role { name: "PIN verification key", takes: is_for_ibm3624 }
+}
+
+/// The fewest digits of a card number in validation data.
+const LEAST_OF_PAN: usize = 10;
+
+/// Whether validation data is of a card: consecutive digits of its number, and then a fill of one character.
+/// With data of another card, or with a few digits that many cards have, a client could verify PINs of one
+/// card against the natural PIN of its own.
+pub(crate) fn check_data(data: &[u8; 8], pan: &Pan) -> Result<(), String> {
+    let text = hex::encode(data);
+    let is_of_pan = (LEAST_OF_PAN..=text.len()).any(|count| {
+        let (digits, fill) = text.split_at(count);
+        let is_fill = fill.bytes().all(|c| fill.as_bytes().first() == Some(&c));
+        is_fill && pan.digits().as_str().contains(digits)
+    });
+    match is_of_pan {
+        true => Ok(()),
+        false => Err(format!(
+            "validation data is {LEAST_OF_PAN} or more consecutive digits of the card number, and then one character as a fill"
+        )),
+    }
 }
 
 /// Digits as residues, two a byte.
@@ -86,5 +107,25 @@ pub(crate) fn require_pin(w: &mut Wiring, key: &Key, table: &DecimalizationTable
     for (expected, entered) in expected.iter().zip(&entered) {
         let difference = w.xor_bits(&[expected, entered]);
         w.require_zero(&difference);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pan;
+
+    #[test]
+    fn validation_data_is_of_the_card() {
+        let pan: Pan = "1122334455667788".parse().expect("a card");
+        let check = |text: &str| {
+            let data: [u8; 8] = hex::decode(text).expect("digits").try_into().expect("8 bytes");
+            super::check_data(&data, &pan)
+        };
+        for right in ["1122334455667788", "2334455667788fff", "1122334455ffffff", "4455667788000000"] {
+            assert_eq!(check(right), Ok(()), "{right}");
+        }
+        for wrong in ["1122334455667789", "112233445fffffff", "1122334455fffffe", "ffffffffffffffff"] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
     }
 }
