@@ -8,10 +8,10 @@ use polyclave_api::{MessageOption, Mode};
 use polyclave_harness::book;
 
 const HEAD: &str = "\
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Optional, Union, overload
+from typing import Any, Optional, Union, overload
 
 from typing_extensions import Buffer, Self
 

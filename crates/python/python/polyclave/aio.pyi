@@ -1,7 +1,7 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Optional, Union, overload
+from typing import Any, Optional, Union, overload
 
 from typing_extensions import Buffer, Self
 
