@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn all_is_every_right_and_misspelt_ones_are_refused() {
-        assert_eq!(parse_rights("all").expect("all").len(), 16);
+        assert_eq!(parse_rights("all").expect("all"), Right::ALL);
         let error = parse_rights("encrpyt").expect_err("misspelt").to_string();
         assert!(error.contains("encrypt"), "{error}");
     }
