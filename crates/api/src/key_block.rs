@@ -13,7 +13,7 @@
 //! | `K0`, mode of use `B` or `N`; `E`; `D` | wrap and unwrap; wrap; unwrap: without a mode |
 //! | `K1`, the same | the same, mode tr31 |
 //! | `B3`, mode of use `X` or `N` | derive or kdf |
-//! | `P0`, `V1`, `V2`, `C0`, `M3`, `M6`, `B0`, `D0`, `E0`, `E1`, `E2`, `E4`, `K0` | a purpose of payments, if the new key is asked for with it ([`payments`]) |
+//! | `P0`, `V1`, `V2`, `C0`, `M3`, `M6`, `B0`, `D0`, `E0`, `E1`, `E2`, `E4`, `K0` | a purpose of payments, if the new key is asked for with it |
 //!
 //! A key that is imported may be for less than its block allows, and not for more. A block that is exported
 //! may allow less than the key is for, and not more. Exportability `N` keeps an imported key from leaving the
