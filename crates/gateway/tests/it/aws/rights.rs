@@ -63,7 +63,7 @@ fn an_access_key_that_is_revoked_stops_at_once_and_the_nodes_log_its_name() {
     world.paid(&key, VERIFY_PIN, &request);
     for node in 0..3 {
         let log = world.audit_log(node);
-        let is_it = |line: &str| line.contains("\"verify-pin\"") && line.contains("for=passing-by");
+        let is_it = |line: &str| line.contains("command=verify-pin") && line.contains("for=passing-by");
         assert!(log.lines().any(is_it), "node {node}: {log}");
     }
     let text = std::fs::read_to_string(world.file()).expect("read");
