@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use polyclave_api::{Derivation, Mode, NewKey, Reason, Right, Usage, Wrapping};
 use polyclave_cipher::{Cipher, catalog};
@@ -353,5 +354,73 @@ fn a_log_has_the_names_of_the_keys_and_nothing_of_the_card() {
             lines.iter().all(|line| line.contains("verify-pin") && !line.contains("334455")),
             "{lines:?}"
         );
+    }
+}
+
+/// Prints how long commands take: run it alone, on a machine that does nothing else.
+#[test]
+#[ignore = "it measures"]
+fn times_of_commands() {
+    for (protocol, nodes) in [
+        ("shamir", 3),
+        ("replicated-active", 3),
+        ("replicated-four", 4),
+        ("spdz-tower", 2),
+        ("shamir-active", 4),
+    ] {
+        let mut cluster = TestCluster::define_with(protocol, nodes, 1);
+        (0..nodes).for_each(|node| cluster.restart(node));
+        cluster.wait_until_ready();
+        let client = cluster.client();
+        let all = vectors(1);
+        let kinds = [
+            "verify-pin-iso-0-direct-visa",
+            "translate-pin-iso-0-direct-to-iso-0-direct",
+            "translate-pin-iso-4-direct-to-iso-4-direct",
+            "generate-card-value-3",
+            "authenticate-sim",
+        ];
+        for kind in kinds {
+            let found = all.iter().find(|vector| {
+                let ciphers: Vec<Cipher> = vector
+                    .keys
+                    .iter()
+                    .map(|(_, cipher, _)| catalog::find(cipher).expect("it is there"))
+                    .collect();
+                let facts: Vec<KeyFacts<'_>> = vector.keys.iter().zip(&ciphers).map(facts_of).collect();
+                vector.command.payment().circuit_name(&facts).starts_with(kind)
+            });
+            let Some(vector) = found else {
+                eprintln!("{protocol} {kind}: no vector");
+                continue;
+            };
+            let names: Vec<String> = (0..vector.keys.len()).map(|i| format!("{kind}-{i}")).collect();
+            for (name, (purpose, cipher, secret)) in names.iter().zip(&vector.keys) {
+                insist(&|| client.import(for_payments(name, purpose, cipher), &bytes(secret)));
+            }
+            let keys: Vec<&str> = names.iter().map(String::as_str).collect();
+            insist(&|| client.pay(&keys, &vector.command));
+            let begun = Instant::now();
+            (0..10).for_each(|_| drop(insist(&|| client.pay(&keys, &vector.command))));
+            let one = begun.elapsed() / 10;
+            let hundred = vec![vector.command.clone(); 100];
+            let begun = Instant::now();
+            insist(&|| client.pay_all(&keys, &hundred));
+            let batch = begun.elapsed();
+            let begun = Instant::now();
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    let client = cluster.client();
+                    let keys = &keys;
+                    scope.spawn(move || {
+                        (0..8).for_each(|_| drop(insist(&|| client.pay(keys, &vector.command))))
+                    });
+                }
+            });
+            let rate = 64.0 / begun.elapsed().as_secs_f64();
+            eprintln!(
+                "{protocol} {kind}: one {one:?}, hundred {batch:?}, of eight clients {rate:.0} a second"
+            );
+        }
     }
 }
