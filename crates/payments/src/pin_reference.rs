@@ -53,8 +53,8 @@ impl PinReference {
                 check_length(value, "a PVV", visa::DIGITS..=visa::DIGITS)
             }
             PinReference::Ibm3624 { validation_data, offset } => {
-                ibm3624::check_data(validation_data, pan)?;
-                check_length(offset, "an offset", PIN_DIGITS)
+                check_length(offset, "an offset", PIN_DIGITS)?;
+                ibm3624::check_data(validation_data, pan)
             }
         }
     }

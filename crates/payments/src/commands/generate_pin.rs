@@ -105,8 +105,8 @@ impl Payment for GeneratePin {
         match &self.method {
             PinMethod::RandomWithPvv { index } => visa::check_index(*index),
             PinMethod::FromOffset { validation_data, offset } => {
-                ibm3624::check_data(validation_data, &self.pan)?;
-                check_length(offset, "the offset", length..=length)
+                check_length(offset, "the offset", length..=length)?;
+                ibm3624::check_data(validation_data, &self.pan)
             }
             PinMethod::RandomWithOffset { validation_data } | PinMethod::Natural { validation_data } => {
                 ibm3624::check_data(validation_data, &self.pan)

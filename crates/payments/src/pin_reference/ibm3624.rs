@@ -124,7 +124,7 @@ mod tests {
         for right in ["1122334455667788", "2334455667788fff", "1122334455ffffff", "4455667788000000"] {
             assert_eq!(check(right), Ok(()), "{right}");
         }
-        for wrong in ["1122334455667789", "112233445fffffff", "1122334455fffffe", "ffffffffffffffff"] {
+        for wrong in ["1122334455667798", "112233445fffffff", "1122334455fffffe", "ffffffffffffffff"] {
             assert!(check(wrong).is_err(), "{wrong}");
         }
     }

@@ -6,7 +6,7 @@ use polyclave_payments::commands::{
 };
 use polyclave_payments::{Command, EncryptedPin, KeySource, OutgoingPin, PinFormat, PinReference};
 
-use crate::runner::{FORMS, Runner, TestKey, encrypted, key, pan};
+use crate::runner::{FORMS, Runner, TestKey, bytes, encrypted, key, pan};
 use crate::vectors::read;
 
 const PAN: &str = "5413330089020011";
@@ -111,7 +111,7 @@ fn each_nibble_of_a_pin_block_of_known_length_is_checked() {
         for length in [4u8, 7, 12] {
             let fields = fields(format, &[length.into(), 6]);
             let command = |field: &Vec<u8>| {
-                let method = ReferenceMethod::Offset { validation_data: [0x12; 8], length };
+                let method = ReferenceMethod::Offset { validation_data: of_card(PAN), length };
                 let pin = incoming(format, field);
                 Command::GeneratePinReference(GeneratePinReference { pin, pan: pan(PAN), method })
             };
@@ -126,14 +126,19 @@ fn each_nibble_of_a_pin_block_of_known_length_is_checked() {
     }
 }
 
+/// Validation data of a card.
+fn of_card(digits: &str) -> [u8; 8] {
+    bytes(digits).try_into().expect("16 digits")
+}
+
 /// With another card number a block has another PIN, or none.
 #[test]
 fn blocks_are_bound_to_the_card() {
     for format in [PinFormat::Iso0, PinFormat::Iso3, PinFormat::Iso4] {
-        let method = ReferenceMethod::Offset { validation_data: [0x12; 8], length: 12 };
         let pin = incoming(format, &field(format, "901728364550"));
         let with = |digits: String| {
-            let (pin, method) = (pin.clone(), method.clone());
+            let method = ReferenceMethod::Offset { validation_data: of_card(&digits), length: 12 };
+            let pin = pin.clone();
             Command::GeneratePinReference(GeneratePinReference { pin, pan: pan(&digits), method })
         };
         // In formats 0 and 3 twelve digits are bound. Two of them lie under the fill here, and a letter that
