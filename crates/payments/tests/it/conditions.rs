@@ -49,7 +49,8 @@ fn is_right(format: PinFormat, field: &[u8]) -> bool {
         && field[2 + length..].iter().all(|x| fill(*x))
 }
 
-fn sealed(format: PinFormat, field: &[u8]) -> Vec<u8> {
+/// A block of a card with 16 digits, encrypted.
+fn sealed(format: PinFormat, field: &[u8], pan: &str) -> Vec<u8> {
     let key = pin_key(format);
     let bytes: Vec<u8> = field.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
     let xor = |x: &[u8], y: &[u8]| x.iter().zip(y).map(|(x, y)| x ^ y).collect::<Vec<u8>>();
@@ -58,16 +59,16 @@ fn sealed(format: PinFormat, field: &[u8]) -> Vec<u8> {
         PinFormat::Iso4 => {
             let whole = [&bytes[..], &[0x5a; 8]].concat();
             let once = encrypted(&key.cipher, &key.bytes, &whole);
-            let sum = xor(&once, &packed(&format!("{:0<32}", format!("4{PAN}"))));
+            let sum = xor(&once, &packed(&format!("{:0<32}", format!("4{pan}"))));
             encrypted(&key.cipher, &key.bytes, &sum)
         }
         PinFormat::Iso1 => encrypted(&key.cipher, &key.bytes, &bytes),
-        _ => encrypted(&key.cipher, &key.bytes, &xor(&bytes, &packed(&format!("0000{}", &PAN[3..15])))),
+        _ => encrypted(&key.cipher, &key.bytes, &xor(&bytes, &packed(&format!("0000{}", &pan[3..15])))),
     }
 }
 
 fn incoming(format: PinFormat, field: &[u8]) -> EncryptedPin {
-    EncryptedPin { format, block: sealed(format, field), key: KeySource::Direct }
+    EncryptedPin { format, block: sealed(format, field, PAN), key: KeySource::Direct }
 }
 
 /// Fields that differ in one nibble from a right one, and right ones of every length.
@@ -131,15 +132,16 @@ fn of_card(digits: &str) -> [u8; 8] {
     bytes(digits).try_into().expect("16 digits")
 }
 
-/// With another card number a block has another PIN, or none.
+/// With another card number a block has another PIN, or none: never the offset that the same PIN has there.
 #[test]
 fn blocks_are_bound_to_the_card() {
     for format in [PinFormat::Iso0, PinFormat::Iso3, PinFormat::Iso4] {
-        let pin = incoming(format, &field(format, "901728364550"));
-        let with = |digits: String| {
-            let method = ReferenceMethod::Offset { validation_data: of_card(&digits), length: 12 };
-            let pin = pin.clone();
-            Command::GeneratePinReference(GeneratePinReference { pin, pan: pan(&digits), method })
+        let field = field(format, "901728364550");
+        // A block that was made for one card, used with the number of another.
+        let with = |[made_for, used]: [&String; 2]| {
+            let method = ReferenceMethod::Offset { validation_data: of_card(used), length: 12 };
+            let pin = EncryptedPin { block: sealed(format, &field, made_for), ..incoming(format, &field) };
+            Command::GeneratePinReference(GeneratePinReference { pin, pan: pan(used), method })
         };
         // In formats 0 and 3 twelve digits are bound. Two of them lie under the fill here, and a letter that
         // is changed can be another letter.
@@ -153,13 +155,13 @@ fn blocks_are_bound_to_the_card() {
             digits[place] = b'0' + (digits[place] - b'0' + 5) % 10;
             String::from_utf8(digits).expect("digits")
         };
-        let commands: Vec<Command> =
-            [PAN.to_owned()].into_iter().chain(bound.map(changed)).map(with).collect();
-        let keys = [pin_key(format), ibm3624_key()];
-        let outcomes = Runner::new(8).run_lanes(&commands, &keys, &[]);
-        assert!(outcomes[0].passes);
-        for other in &outcomes[1..] {
-            assert!(!other.passes || other.answer != outcomes[0].answer, "{format}");
+        let (own, others): (String, Vec<String>) = (PAN.into(), bound.map(changed).collect());
+        let pairs = others.iter().flat_map(|other| [[&own, other], [other, other]]);
+        let commands: Vec<Command> = pairs.map(with).collect();
+        let outcomes = Runner::new(8).run_lanes(&commands, &[pin_key(format), ibm3624_key()], &[]);
+        for pair in outcomes.chunks(2) {
+            assert!(pair[1].passes, "{format}: the same PIN for the other card");
+            assert!(!pair[0].passes || pair[0].answer != pair[1].answer, "{format}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod cards_and_devices;
 mod conditions;
+mod fuzz;
 mod refusals;
 mod runner;
 mod structure;
