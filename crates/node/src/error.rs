@@ -25,7 +25,9 @@ pub(crate) fn of_store(e: StoreError) -> Refusal {
         }
         // Another request has changed the record first.
         StoreError::Taken { .. } => Refusal::new(Reason::Key, e.to_string()),
-        StoreError::Busy { .. } => Refusal::new(Reason::Busy, e.to_string()),
+        StoreError::Busy { .. } | StoreError::VerificationsUnderWay => {
+            Refusal::new(Reason::Busy, e.to_string())
+        }
         StoreError::Refreshing | StoreError::Renewed => Refusal::new(Reason::Unavailable, SAYS_REFRESHING),
         StoreError::NoKey { .. } | StoreError::Deleted { .. } => {
             Refusal::new(Reason::NoSuchKey, e.to_string())

@@ -43,15 +43,10 @@ pub trait Payment {
     /// formats, KSNs. Nothing of this is secret, so the text may say it.
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String>;
 
-    /// Whether it answers yes or no, so that a failure is an answer that was asked for.
-    fn verifies(&self) -> bool {
-        false
-    }
-
-    /// Which key counts failures, if `check` was not zero. (Also a command that does not verify tells
-    /// something by failing: whether a PIN block is well formed.)
-    fn counted(&self) -> usize {
-        0
+    /// Which of its keys counts it if it does not hold; `None` if it has no condition. Not only verifications
+    /// have one: a PIN that is translated shows by failing that its block was not well formed.
+    fn counted(&self) -> Option<usize> {
+        None
     }
 
     /// Whether it makes something for a card or its holder, which takes another right than checking.

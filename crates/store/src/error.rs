@@ -143,9 +143,14 @@ pub enum StoreError {
         /// What is left of it.
         left: u64,
     },
-    /// As many verifications under the key have failed in this hour as may.
+    /// Verifications are under way, and if they fail no more may.
     #[error(
-        "in this hour {limit} verifications under the key have failed here, and no more may; try again in the next hour"
+        "so many verifications under the key are under way that no more may fail in this hour; try again when they have ended"
+    )]
+    VerificationsUnderWay,
+    /// More verifications under the key could fail in this hour than may.
+    #[error(
+        "at most {limit} verifications under the key may fail in an hour here, and with these it could be more; try again in the next hour"
     )]
     TooManyFailures {
         /// How many may fail in an hour.

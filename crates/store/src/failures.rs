@@ -7,6 +7,9 @@
 //! take from the same record. So the disk never shows fewer failures than there were, wherever a node is
 //! killed; after a crash the rest of a lease counts as failed until the hour ends.
 //!
+//! While verifications are under way nobody knows whether they fail. If the limit does not suffice for more
+//! of them meanwhile, the store says that it is busy, and not that the limit is reached.
+//!
 //! Hours are those of the node's own clock. A clock that is set back does not begin an hour again: the record
 //! keeps the latest one.
 
@@ -53,6 +56,8 @@ pub(super) struct Failures {
 struct Lease {
     hour: u64,
     held: u64,
+    /// Verifications that count as failed and have not ended.
+    under_way: u64,
 }
 
 impl Failures {
@@ -71,7 +76,9 @@ impl Failures {
 pub struct Attempts {
     lease: Arc<Mutex<Lease>>,
     hour: u64,
-    /// How many are given back.
+    /// How many are under way.
+    count: u64,
+    /// How many of them are given back when they end.
     unused: u64,
 }
 
@@ -81,19 +88,26 @@ impl Attempts {
         self.unused = 0;
     }
 
-    /// Gives back those that have succeeded.
+    /// They have ended. Gives back those that have succeeded.
     pub fn succeed(&mut self, succeeded: u64) {
         self.unused = succeeded;
+        self.end();
+    }
+
+    /// What belongs to an hour that has ended is of no use any more.
+    fn end(&mut self) {
+        let mut lease = self.lease.lock();
+        if lease.hour == self.hour {
+            lease.held += self.unused;
+            lease.under_way -= self.count;
+        }
+        (self.count, self.unused) = (0, 0);
     }
 }
 
 impl Drop for Attempts {
-    /// What belongs to an hour that has ended is of no use any more.
     fn drop(&mut self) {
-        let mut lease = self.lease.lock();
-        if lease.hour == self.hour {
-            lease.held += self.unused;
-        }
+        self.end();
     }
 }
 
@@ -111,7 +125,7 @@ impl Store {
         let mut lease = shared.lock();
         let hour = lease.hour.max(now / 3600);
         if hour > lease.hour {
-            *lease = Lease { hour, held: 0 };
+            *lease = Lease { hour, ..Lease::default() };
         }
         let needed = count.saturating_sub(lease.held);
         if needed > 0 {
@@ -125,6 +139,9 @@ impl Store {
                 // What is held is of an hour that another worker has ended.
                 let needed = if hour == lease.hour { needed } else { count };
                 let free = limit.saturating_sub(counted);
+                if needed > free && hour == lease.hour && lease.under_way > 0 && count <= limit {
+                    return Err(StoreError::VerificationsUnderWay);
+                }
                 if needed > free {
                     return Err(StoreError::TooManyFailures { limit });
                 }
@@ -132,11 +149,12 @@ impl Store {
                 changes.put(Table::Meta, &record_of(account), &(hour, counted + more))?;
                 Ok((more, hour))
             })?;
-            let before = if hour == lease.hour { lease.held } else { 0 };
-            *lease = Lease { hour, held: before + more };
+            let before = if hour == lease.hour { *lease } else { Lease { hour, ..Lease::default() } };
+            *lease = Lease { held: before.held + more, ..before };
         }
         lease.held -= count;
-        Ok(Attempts { hour: lease.hour, lease: shared.clone(), unused: count })
+        lease.under_way += count;
+        Ok(Attempts { hour: lease.hour, lease: shared.clone(), count, unused: count })
     }
 }
 
@@ -186,6 +204,20 @@ mod tests {
         attempt(&store, [4, 4], 20, 2 * HOUR).expect("of the next hour");
         drop(old);
         assert_eq!(fail_all(&store, 20, 2 * HOUR), 20);
+    }
+
+    #[test]
+    fn while_others_are_under_way_the_store_is_busy_and_afterwards_has_what_they_gave_back() {
+        let (store, _) = in_memory();
+        let mut first = store.attempt(KEY, 20, 20, HOUR).expect("within the limit");
+        let second = || store.attempt(KEY, 1, 20, HOUR);
+        assert!(matches!(second(), Err(StoreError::VerificationsUnderWay)));
+        first.begin();
+        first.succeed(5);
+        drop(second().expect("there are five"));
+        drop(first);
+        assert_eq!(fail_all(&store, 20, HOUR), 5, "they are given back once");
+        assert!(matches!(second(), Err(StoreError::TooManyFailures { limit: 20 })));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{Describe, Detail, KeyRef, KeyVersion};
 use crate::{Permission, Right};
 
 /// The most payment commands of one request.
-pub const MAX_PAYMENTS: usize = 1024;
+pub const MAX_PAYMENTS: usize = 256;
 
 /// Compute payment commands (`Answers`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

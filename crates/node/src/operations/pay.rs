@@ -53,11 +53,12 @@ impl Operation for Pay {
             return Err(malformed("a payment command without a key".into()));
         };
         let others: Vec<Other> = keys.map(|(key, blocks)| Other { key, blocks, computes: true }).collect();
-        let counted = match first.payment().counted() {
-            0 => &key,
-            place => &others.get(place - 1).ok_or_else(|| malformed("a key is missing".into()))?.key,
-        };
-        let attempted = service.attempt(&counted.info, self.commands.len() as u64)?;
+        let counted = first.payment().counted().and_then(|place| match place {
+            0 => Some(&key),
+            place => others.get(place - 1).map(|other| &other.key),
+        });
+        let attempt = |key: &Arc<StoredKey>| service.attempt(&key.info, self.commands.len() as u64);
+        let attempted = counted.map(attempt).transpose()?;
         let mode = modes::pay::Commands::new(self.commands.clone(), purposes, of_key, attempted);
         Ok(Box::new(Used::with(key, Box::new(mode), others)))
     }

@@ -58,6 +58,10 @@ impl Payment for ChangePin {
         self.script().check()
     }
 
+    fn counted(&self) -> Option<usize> {
+        Some(0)
+    }
+
     fn issues(&self) -> bool {
         true
     }

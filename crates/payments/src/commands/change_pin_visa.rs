@@ -64,6 +64,10 @@ impl Payment for ChangePinVisa {
         self.script().check()
     }
 
+    fn counted(&self) -> Option<usize> {
+        Some(0)
+    }
+
     fn issues(&self) -> bool {
         true
     }

@@ -114,10 +114,6 @@ impl Payment for GeneratePin {
         }
     }
 
-    fn counted(&self) -> usize {
-        1
-    }
-
     fn issues(&self) -> bool {
         true
     }

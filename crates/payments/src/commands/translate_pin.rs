@@ -50,6 +50,10 @@ impl Payment for TranslatePin {
         self.outgoing.check(&keys[1])
     }
 
+    fn counted(&self) -> Option<usize> {
+        Some(0)
+    }
+
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {
         format!("translate-pin-{}-to-{}", self.incoming.name(), self.outgoing.name())
     }

@@ -98,8 +98,8 @@ impl Payment for VerifyArqc {
         }
     }
 
-    fn verifies(&self) -> bool {
-        true
+    fn counted(&self) -> Option<usize> {
+        Some(0)
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {

@@ -61,8 +61,8 @@ impl Payment for VerifyJoinRequest {
         }
     }
 
-    fn verifies(&self) -> bool {
-        true
+    fn counted(&self) -> Option<usize> {
+        Some(0)
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {

@@ -36,12 +36,8 @@ impl Payment for VerifyPin {
         self.reference.check(&self.pan)
     }
 
-    fn verifies(&self) -> bool {
-        true
-    }
-
-    fn counted(&self) -> usize {
-        1
+    fn counted(&self) -> Option<usize> {
+        Some(1)
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {

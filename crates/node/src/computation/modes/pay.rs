@@ -10,7 +10,8 @@
 //!
 //! # Failures
 //! A command that fails tells its client that a guess was wrong. So commands count as failed, durably, before
-//! anything is computed (`requests/attempts.rs`), and those that hold are given back.
+//! anything is computed (`requests/attempts.rs`). Those that hold are given back, and all of them if the
+//! request ends before the check is opened.
 
 use polyclave_api::{Refusal, Step};
 use polyclave_cipher::Cells;
@@ -33,7 +34,8 @@ pub(crate) struct Commands {
     purposes: Vec<Purpose>,
     /// Blocks that the first key pays.
     blocks: u64,
-    attempted: Attempted,
+    /// If they have a condition.
+    attempted: Option<Attempted>,
     asked: bool,
     /// The answers of the commands that hold.
     answers: Option<AnyShared>,
@@ -51,7 +53,7 @@ impl Attempted {
         Attempted { attempts, each }
     }
 
-    /// They begin: from now on they have failed, except for those that succeed.
+    /// It is about to be told whether they hold: from now on they have failed, except for those that succeed.
     fn begin(&mut self) {
         self.attempts.begin();
     }
@@ -75,7 +77,7 @@ impl Commands {
         commands: Vec<Command>,
         purposes: Vec<Purpose>,
         blocks: u64,
-        attempted: Attempted,
+        attempted: Option<Attempted>,
     ) -> Commands {
         Commands { commands, purposes, blocks, attempted, asked: false, answers: None }
     }
@@ -124,6 +126,9 @@ impl Commands {
         let holds = match check {
             Some(check) => {
                 let check = at.protocol.elements(&check, at.net)?;
+                // Nothing was told so far. What ends before, such as for lack of material, has not failed.
+                let uncounted = || Error::misuse("a command with a condition that no key counts");
+                self.attempted.as_mut().ok_or_else(uncounted)?.begin();
                 at.protocol.arithmetic().are_zero(&check, at.net)?
             }
             None => vec![true; lanes],
@@ -139,10 +144,9 @@ impl Mode for Commands {
 
     /// One byte for each command: 1 if it holds.
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
-        self.attempted.begin();
         let Computed { holds, answers } = self.compute(at)?;
         let held: Vec<usize> = (0..holds.len()).filter(|i| holds[*i]).collect();
-        self.attempted.succeed(held.len() as u64);
+        self.attempted.iter_mut().for_each(|attempted| attempted.succeed(held.len() as u64));
         self.answers =
             answers.filter(|_| !held.is_empty()).map(|answers| at.protocol.select_lanes(&answers, &held));
         Ok((holds.into_iter().map(u8::from).collect(), Vec::new()))
