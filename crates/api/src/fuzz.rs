@@ -2,6 +2,8 @@
 //! approvals.
 
 use polyclave_harness::{fuzz, within_memory};
+use polyclave_payments::commands::VerifyPin;
+use polyclave_payments::{Command, EncryptedPin, KeySource, PinFormat, PinReference};
 use polyclave_protocol::{Party, PartySet};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -66,7 +68,14 @@ fn steps() -> Vec<Step> {
         Step::FileKey,
         Step::Derived,
         Step::Rewrapped,
+        Step::Answers,
     ]
+}
+
+fn verify_pin() -> Command {
+    let pin = EncryptedPin { format: PinFormat::Iso0, block: vec![1; 8], key: KeySource::Direct };
+    let reference = PinReference::Visa { index: 1, value: "1234".parse().expect("digits") };
+    Command::VerifyPin(VerifyPin { pin, pan: "1122334455667788".parse().expect("a card"), reference })
 }
 
 fn requests() -> Vec<Request> {
@@ -236,6 +245,18 @@ fn requests() -> Vec<Request> {
         }),
         Operation::Random(operations::Random { bytes: 32 }),
         Operation::Check(operations::Check { key: "payroll".into(), kind: CheckKind::Cmac }),
+        Operation::Pay(operations::Pay {
+            keys: vec!["pins".into(), "pvv".into()],
+            commands: vec![verify_pin()],
+        }),
+        Operation::Generate(operations::Generate {
+            new: NewKey {
+                usage: vec![Usage::Payment(
+                    "pin-verification-ibm3624:0123456789012345".parse().expect("a purpose"),
+                )],
+                ..NewKey::for_modes("pvv", "3des-ede2", &[], 1 << 20)
+            },
+        }),
     ];
     let operations =
         used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 40]));
@@ -370,5 +391,5 @@ fn the_bytes_of_messages_are_those_of_this_version() {
     let mut hasher = blake3::Hasher::new();
     messages.iter().for_each(|message| _ = hasher.update(message));
     let digest = hasher.finalize().to_hex();
-    assert_eq!((VERSION, &digest[..16]), (12, "48312f1e7ac75cf8"));
+    assert_eq!((VERSION, &digest[..16]), (12, "d2136cd577d25262"));
 }
