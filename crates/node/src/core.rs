@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use parking_lot::Mutex;
 use polyclave_api::{CertificateDate, KeysReport, NodeStatus, StandbyReport};
-use polyclave_protocol::versions;
+use polyclave_protocol::{PartySet, versions};
 use polyclave_store::{Incarnation, Store};
 
 use crate::Result;
@@ -55,8 +55,9 @@ pub(crate) struct Core {
 pub(crate) struct PairBoard {
     /// Takes the orders of the first node to give keys to a pair.
     pub(crate) orders: SyncSender<PairOrder>,
-    /// How the pairs of this node stand.
-    pub(crate) states: Mutex<Vec<PairState>>,
+    /// How the pairs of this node stood at the last look, each with the numbers of its two nodes.
+    /// [`Core::pair_states`] has the keys as they are now.
+    pub(crate) states: Mutex<Vec<(PartySet, PairState)>>,
 }
 
 /// An order to give keys to a standby pair, by the name of the meeting and the number of the pair.
@@ -111,6 +112,22 @@ impl Core {
         let ahead: Vec<(&str, i64)> =
             ahead.iter().map(|(peer, seconds)| (self.members.name_of(*peer), *seconds)).collect();
         apart(&ahead)
+    }
+
+    /// How the standby pairs of this node stand. The keys that they lack are counted now: a key that was made
+    /// since the last look is one of them.
+    pub(crate) fn pair_states(&self) -> Vec<PairState> {
+        let mut states = self.pairs.states.lock();
+        let standby = self.service.keys.standby();
+        // If the store cannot be read, the last counts stay.
+        if let (false, Ok(wanted)) = (states.is_empty(), standby.wanted(&self.store)) {
+            let shares = standby.change();
+            for (pair, state) in states.iter_mut() {
+                let ids = shares.of(*pair).map(|shares| shares.ids()).unwrap_or_default();
+                (state.keys, state.lacking) = (ids.len() as u64, wanted.difference(&ids).count() as u64);
+            }
+        }
+        states.iter().map(|(_, state)| state.clone()).collect()
     }
 
     /// Starts a thread of this node.

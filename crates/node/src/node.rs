@@ -358,7 +358,7 @@ fn start(
         is_outdated: Box::new(move || material.is_outdated()),
         computed,
         stopped_by_audit: Box::new(move || for_audit.logbook.refuses()),
-        standby: Box::new(move || for_standby.pairs.states.lock().clone()),
+        standby: Box::new(move || for_standby.pair_states()),
         client_addr,
         adversary,
     })

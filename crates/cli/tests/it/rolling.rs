@@ -347,14 +347,16 @@ fn until_stock_is_made(place: &Place) {
     });
 }
 
+/// What a node says of its standby pairs.
+pub fn standby(place: &Place, node: usize) -> Vec<Value> {
+    status(place, &Release::this(), node)["standby"].as_array().expect("a list").clone()
+}
+
 /// Waits until the standby pairs of each node, if there are any, have all keys.
 pub fn until_pairs_are_ready(place: &Place, nodes: usize) {
     let is_ready = |pair: &Value| pair["ready"] == true && pair["lacking"] == 0;
     place.until("the standby pairs are ready", || {
-        (0..nodes).all(|node| {
-            let status = status(place, &Release::this(), node);
-            status["standby"].as_array().expect("a list").iter().all(is_ready)
-        })
+        (0..nodes).all(|node| standby(place, node).iter().all(is_ready))
     });
 }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
+use polyclave_api::KeyInfo;
 use polyclave_config::{Cluster, NodeDir};
 use polyclave_protocol::PartySet;
-use polyclave_store::{StandbyShares, Store, StoreError};
+use polyclave_store::{KeyState, StandbyShares, Store, StoreError};
 
 use crate::Result;
 use crate::error::system;
@@ -24,11 +25,6 @@ impl PairShares {
     pub(crate) fn of(store: Arc<Store>) -> Result<PairShares, StoreError> {
         let ids = RwLock::new(store.standby_ids()?);
         Ok(PairShares { store, ids })
-    }
-
-    /// Of how many keys there are shares.
-    pub(crate) fn count(&self) -> usize {
-        self.ids.read().len()
     }
 
     /// Whether there are shares of a key.
@@ -56,9 +52,22 @@ impl PairShares {
     }
 }
 
+/// The keys that pairs get.
+pub(crate) fn wanted(store: &Store) -> Result<Vec<KeyInfo>> {
+    let held = store.held_keys().map_err(system)?.into_iter();
+    let held = held.filter(|key| key.state == KeyState::Announced && !key.deletion_begun);
+    let is_given = |info: &KeyInfo| info.component.is_none() && !info.is_of_session();
+    Ok(held.filter_map(|key| key.info).filter(is_given).collect())
+}
+
 /// This node's shares for the pairs that it is in, each with the numbers of the two nodes.
 #[derive(Default)]
-pub(crate) struct StandbyStores(Mutex<Vec<(PartySet, Arc<PairShares>)>>);
+pub(crate) struct StandbyStores {
+    shares: Mutex<Vec<(PartySet, Arc<PairShares>)>>,
+    /// The ids of the keys that pairs get, and the number of the change of the node's store up to which that
+    /// was found out.
+    wanted: Mutex<Option<(u64, Arc<BTreeSet<[u8; 16]>>)>>,
+}
 
 /// The right to change which shares these stores have. Shares are stored and removed, and keys deleted, by
 /// one thread at a time. So no thread stores shares of a key that another one has deleted meanwhile.
@@ -67,11 +76,30 @@ pub(crate) struct Changing<'s>(MutexGuard<'s, Vec<(PartySet, Arc<PairShares>)>>)
 impl StandbyStores {
     /// Waits for the right to change them.
     pub(crate) fn change(&self) -> Changing<'_> {
-        Changing(self.0.lock())
+        Changing(self.shares.lock())
+    }
+
+    /// The ids of the keys in a node's store that pairs get. They are read anew when the store has changed.
+    pub(crate) fn wanted(&self, store: &Store) -> Result<Arc<BTreeSet<[u8; 16]>>> {
+        let change = store.mark().map_err(system)?.number;
+        let mut known = self.wanted.lock();
+        match &*known {
+            Some((at, ids)) if *at == change => Ok(ids.clone()),
+            _ => {
+                let ids: Arc<BTreeSet<_>> = Arc::new(wanted(store)?.iter().map(|info| info.id).collect());
+                *known = Some((change, ids.clone()));
+                Ok(ids)
+            }
+        }
     }
 }
 
 impl Changing<'_> {
+    /// The shares for a pair.
+    pub(crate) fn of(&self, pair: PartySet) -> Option<&Arc<PairShares>> {
+        self.0.iter().find(|(of, _)| *of == pair).map(|(_, shares)| shares)
+    }
+
     /// Takes the shares of a pair into use, or none for the pair.
     pub(crate) fn set(&mut self, pair: PartySet, shares: Option<Arc<PairShares>>) {
         self.0.retain(|(of, _)| *of != pair);

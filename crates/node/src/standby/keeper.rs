@@ -5,7 +5,6 @@
 //! node orders it ([`give`]). It waits for peers as long as these may compute, and does nothing else: a peer
 //! that stalls holds up nothing else.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
@@ -18,7 +17,7 @@ use polyclave_protocol::{Party, PartySet};
 use polyclave_store::{Secret, StandbyBinding, Store};
 
 use super::pair::Pair;
-use super::transfer::{self, Given, held};
+use super::transfer::{self, Given};
 use super::{Pairs, pairs_of};
 use crate::Result;
 use crate::core::{Core, PairOrder};
@@ -36,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Keeps the pairs of this node until it stops.
 pub(crate) fn keep(core: &Arc<Core>, dir: &NodeDir, pairs: &Pairs) {
     let of_node = pairs_of(&core.members.cluster, core.members.me);
-    let mut keeper = Keeper { core, dir, pairs, of_node, held: (None, BTreeSet::new()) };
+    let keeper = Keeper { core, dir, pairs, of_node };
     let mut looked = None::<Instant>;
     while !core.threads.is_stopping() {
         thread::sleep(POLL_INTERVAL);
@@ -72,22 +71,20 @@ struct Keeper<'k> {
     pairs: &'k Pairs,
     /// The pairs that this node is in, by their numbers.
     of_node: Vec<(u8, Cluster)>,
-    /// The keys that pairs get, and the number of the change of the store up to which that was found out.
-    held: (Option<u64>, BTreeSet<[u8; 16]>),
 }
 
 impl Keeper<'_> {
     /// Looks after all pairs, and tells operators how they stand.
-    fn look(&mut self) -> Result<()> {
-        for (number, cluster) in self.of_node.clone() {
-            self.keep_up(number, &cluster)?;
+    fn look(&self) -> Result<()> {
+        for (number, cluster) in &self.of_node {
+            self.keep_up(*number, cluster)?;
         }
         self.tell_states();
         Ok(())
     }
 
     /// Begins a pair that should be there, ends one that is over, and notes what it lacks.
-    fn keep_up(&mut self, number: u8, cluster: &Cluster) -> Result<()> {
+    fn keep_up(&self, number: u8, cluster: &Cluster) -> Result<()> {
         let (core, Some(set)) = (self.core, cluster.pair()) else { return Ok(()) };
         let Ok(secrets) = core.material.setup().map(|setup| setup.id) else { return Ok(()) };
         if let Some(old) = self.pairs.of(set) {
@@ -103,8 +100,8 @@ impl Keeper<'_> {
         let runs = pair.run(core, &self.dir.settings().stock)?;
         // In this order: a key that is given meanwhile is held.
         let there = pair.shares.ids();
-        let held = self.wanted()?;
-        let gone: Vec<[u8; 16]> = there.difference(held).copied().collect();
+        let held = core.service.keys.standby().wanted(&core.store)?;
+        let gone: Vec<[u8; 16]> = there.difference(&held).copied().collect();
         // Before it runs, the nodes have to meet.
         let lacks = !runs || held.difference(&there).next().is_some();
         if !gone.is_empty() {
@@ -117,16 +114,6 @@ impl Keeper<'_> {
             false => core.material.lacks_standby.fetch_and(!bit, Relaxed),
         };
         Ok(())
-    }
-
-    /// The ids of the keys that pairs get. They are read anew when the store has changed.
-    fn wanted(&mut self) -> Result<&BTreeSet<[u8; 16]>> {
-        let change = self.core.store.mark().map_err(system)?.number;
-        if self.held.0 != Some(change) {
-            let ids = held(self.core)?.into_iter().map(|info| info.id).collect();
-            self.held = (Some(change), ids);
-        }
-        Ok(&self.held.1)
     }
 
     fn begin(&self, cluster: &Cluster, set: PartySet, secrets: [u8; 32]) -> Result<Arc<Pair>> {
@@ -181,17 +168,17 @@ impl Keeper<'_> {
         let connected = core.network.peers.connected();
         let pairs = self.pairs.0.read().clone();
         let states = pairs.iter().map(|pair| {
-            let lacking = self.held.1.difference(&pair.shares.ids()).count();
             let third = core.members.all().without(pair.set);
-            let state = pair.state(core, lacking, !third.without(connected).is_empty());
+            (pair.set, pair.state(core, !third.without(connected).is_empty()))
+        });
+        *core.pairs.states.lock() = states.collect();
+        for state in core.pair_states() {
             let labels = [("partner", state.partner.clone())];
             metrics::gauge!("polyclave_standby_ready", &labels).set(f64::from(u8::from(state.ready)));
             metrics::gauge!("polyclave_standby_serves", &labels).set(f64::from(u8::from(state.serves)));
             metrics::gauge!("polyclave_standby_keys_lacking", &labels).set(state.lacking as f64);
             metrics::counter!("polyclave_standby_blocks_total", &labels).absolute(state.blocks);
-            state
-        });
-        *core.pairs.states.lock() = states.collect();
+        }
     }
 }
 

@@ -237,17 +237,16 @@ impl Pair {
         }
     }
 
-    /// How it stands, while the third node is away or not.
-    pub(super) fn state(&self, all: &Core, lacking: usize, third_is_away: bool) -> PairState {
+    /// How it stands, while the third node is away or not. The keys are not counted here.
+    pub(super) fn state(&self, all: &Core, third_is_away: bool) -> PairState {
         let why_not_ready = self.why_not_ready();
         PairState {
             partner: self.partner(all),
             ready: why_not_ready.is_none(),
             serves: third_is_away && why_not_ready.is_none(),
             why_not_ready,
-            keys: self.shares.count() as u64,
-            lacking: lacking as u64,
             blocks: self.core().map_or(0, |core| core.service.computed.load(Relaxed)),
+            ..PairState::default()
         }
     }
 }

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use polyclave_api::{self as api, KeyInfo};
+use polyclave_api as api;
 use polyclave_protocol::among::{Among, in_network};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::handover::{Fault, Handover, Sessions, Side};
@@ -31,6 +31,7 @@ use crate::Result;
 use crate::computation::circuits::Library;
 use crate::core::Core;
 use crate::error::system;
+use crate::keys::standby::wanted;
 use crate::material::epoch::{SessionContext, meet};
 use crate::material::quarantine::judge_named;
 use crate::peers::exchange::tell_all;
@@ -137,7 +138,7 @@ fn compare_stores(set: PartySet, mine: Option<&Pair>, net: &mut TlsNet) -> Resul
 /// The keys that move: those that a node of the pair lacks, and all three nodes hold. The same at all nodes.
 fn choose(core: &Core, mine: Option<&Pair>, net: &mut TlsNet) -> Result<Vec<Common>> {
     const BYTES: usize = 1 + 16 * KEYS_AT_ONCE;
-    let held = held(core)?;
+    let held = wanted(&core.store)?;
     let mut told = [0; BYTES];
     if let Some(pair) = mine {
         let lacking = held.iter().filter(|info| !pair.shares.holds(&info.id)).take(KEYS_AT_ONCE);
@@ -171,14 +172,6 @@ fn choose(core: &Core, mine: Option<&Pair>, net: &mut TlsNet) -> Result<Vec<Comm
         keys.push(Common::stays(info.clone(), shares.keys()));
     }
     Ok(keys)
-}
-
-/// The keys of this node that pairs get.
-pub(super) fn held(core: &Core) -> Result<Vec<KeyInfo>> {
-    let held = core.store.held_keys().map_err(system)?.into_iter();
-    let held = held.filter(|key| key.state == KeyState::Announced && !key.deletion_begun);
-    let is_given = |info: &KeyInfo| info.component.is_none() && !info.is_of_session();
-    Ok(held.filter_map(|key| key.info).filter(is_given).collect())
 }
 
 /// Stores this node's shares of keys that it still has.

@@ -189,7 +189,7 @@ impl Core {
             lacking: status.lacking,
             audit_refuses: self.logbook.refuses().is_some(),
             audit_failure: self.logbook.failure(),
-            standby: self.pairs.states.lock().clone(),
+            standby: self.pair_states(),
         }
     }
 
