@@ -135,6 +135,12 @@ const TDES3: &str = "3des-ede3";
 const AES: [&str; 3] = ["aes-128", "aes-192", "aes-256"];
 
 impl Purpose {
+    /// Every purpose; the method of IBM 3624 with this table.
+    pub fn all(table: DecimalizationTable) -> impl Iterator<Item = Purpose> {
+        let others = NAMES.iter().map(|(purpose, _)| *purpose);
+        others.chain([Purpose::PinVerificationIbm3624 { table }])
+    }
+
     /// Whether a key of this cipher can be for it.
     pub fn check(&self, cipher: &Cipher) -> Result<(), String> {
         let name = cipher.name.as_str();
@@ -207,8 +213,7 @@ mod tests {
     #[test]
     fn names_come_back() {
         let table = "0123456789012345".parse().expect("a table");
-        let ibm = Purpose::PinVerificationIbm3624 { table };
-        for purpose in NAMES.iter().map(|(purpose, _)| *purpose).chain([ibm]) {
+        for purpose in Purpose::all(table) {
             assert_eq!(purpose.to_string().parse(), Ok(purpose));
         }
         assert!("pin".parse::<Purpose>().is_err());

@@ -2,31 +2,12 @@
 
 use polyclave_cipher::Circuit;
 use polyclave_harness::fuzz;
-use polyclave_payments::{Command, KeyFacts, Purpose};
+use polyclave_payments::{Command, KeyFacts};
 
-use crate::runner::cipher_in;
+use crate::runner::{cipher_in, purposes};
 use crate::vectors::{FILES, read};
 
 const CIPHERS: [&str; 5] = ["3des-ede2", "3des-ede3", "aes-128", "aes-192", "aes-256"];
-const PURPOSES: [&str; 16] = [
-    "pin-encryption",
-    "pin-verification-visa",
-    "pin-verification-ibm3624:0123456789012345",
-    "card-verification",
-    "mac-retail",
-    "mac-cmac",
-    "dukpt-base",
-    "data-encryption",
-    "emv-cryptograms",
-    "emv-confidentiality",
-    "emv-integrity",
-    "personalization",
-    "milenage-subscriber",
-    "milenage-operator",
-    "lorawan-network",
-    "lorawan-application",
-];
-
 /// A command whose circuit has more public bytes takes long to build.
 const SHORT: usize = 96;
 
@@ -44,8 +25,7 @@ fn is_refused_or_can_be_computed(command: &Command) -> usize {
             .roles()
             .iter()
             .filter_map(|role| {
-                let purposes = PURPOSES.iter().map(|name| name.parse::<Purpose>().expect("a purpose"));
-                let purpose = purposes.into_iter().find(|purpose| (role.takes)(purpose))?;
+                let purpose = purposes().find(|purpose| (role.takes)(purpose))?;
                 let cipher = if purpose.check(&cipher).is_ok() { &cipher } else { &small };
                 Some(KeyFacts { purpose, cipher })
             })

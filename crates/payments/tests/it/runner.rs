@@ -18,6 +18,11 @@ pub fn key(purpose: &str, cipher: &str, hex: &str) -> TestKey {
     TestKey { purpose: purpose.parse().expect("a purpose"), cipher: cipher.into(), bytes: bytes(hex) }
 }
 
+/// Every purpose.
+pub fn purposes() -> impl Iterator<Item = Purpose> {
+    Purpose::all("0123456789012345".parse().expect("a table"))
+}
+
 pub fn bytes(hex: &str) -> Vec<u8> {
     hex::decode(hex).expect("hexadecimal")
 }
