@@ -44,6 +44,12 @@ pub enum MacMethod {
     },
     /// CMAC (SP 800-38B).
     Cmac,
+    /// CBC-MAC: ISO 9797-1, algorithm 1. For messages of one length: from MACs of short messages others can
+    /// be put together for longer ones.
+    Cbc {
+        /// How messages are filled up.
+        padding: MessagePadding,
+    },
 }
 
 /// What is authenticated, and how.
@@ -71,6 +77,7 @@ impl MacInput {
         let direct = match self.method {
             MacMethod::Retail { .. } => |purpose: &Purpose| *purpose == Purpose::MacRetail,
             MacMethod::Cmac => |purpose: &Purpose| *purpose == Purpose::MacCmac,
+            MacMethod::Cbc { .. } => |purpose: &Purpose| *purpose == Purpose::MacCbc,
         };
         self.key.role("MAC key", direct)
     }
@@ -88,8 +95,15 @@ impl MacInput {
             MacMethod::Retail { .. } if self.key.cipher(key) != "3des-ede2" => {
                 Err("a retail MAC takes a key of Triple DES with two keys".into())
             }
+            MacMethod::Retail { .. } | MacMethod::Cbc { .. } if self.is_one_block_of_zeros(key) => {
+                Err("the MAC of one block of zeros is the check value of the key, which is no secret".into())
+            }
             _ => Ok(()),
         }
+    }
+
+    fn is_one_block_of_zeros(&self, key: &KeyFacts<'_>) -> bool {
+        self.padded(key) == vec![0; self.block(key)]
     }
 
     /// Whether a MAC can have so many bytes. Fewer than four are guessed.
@@ -113,7 +127,9 @@ impl MacInput {
     fn padded(&self, key: &KeyFacts<'_>) -> Vec<u8> {
         let block = self.block(key);
         match self.method {
-            MacMethod::Retail { padding } => padding.padded(&self.message, block),
+            MacMethod::Retail { padding } | MacMethod::Cbc { padding } => {
+                padding.padded(&self.message, block)
+            }
             MacMethod::Cmac if self.is_padded(key) => {
                 MessagePadding::BitAndZeros.padded(&self.message, block)
             }
@@ -127,6 +143,7 @@ impl MacInput {
             MacMethod::Retail { .. } => "retail",
             MacMethod::Cmac if self.is_padded(key) => "cmac-padded",
             MacMethod::Cmac => "cmac",
+            MacMethod::Cbc { .. } => "cbc",
         };
         format!("{method}-{blocks}-{}{}", self.key.name(), self.encrypted_usage())
     }
@@ -150,6 +167,7 @@ impl MacInput {
         match self.method {
             MacMethod::Retail { .. } => retail(w, &key, &message),
             MacMethod::Cmac => cmac(w, &key, &message, self.is_padded(facts)),
+            MacMethod::Cbc { .. } => cbc(w, &key, &message),
         }
     }
 
@@ -159,6 +177,7 @@ impl MacInput {
             // The last block takes three of DES.
             MacMethod::Retail { .. } => 2,
             MacMethod::Cmac => 1,
+            MacMethod::Cbc { .. } => 0,
         };
         self.key.blocks(key, self.usage) + blocks + more
     }
@@ -168,6 +187,12 @@ impl MacInput {
 pub(crate) fn retail(w: &mut Wiring, key: &Key, message: &Value) -> Value {
     let left = w.single(key, 0);
     let sum = chained(w, &left, message);
+    w.encrypt(key, &sum)
+}
+
+/// CBC-MAC with one cipher for all blocks.
+fn cbc(w: &mut Wiring, key: &Key, message: &Value) -> Value {
+    let sum = chained(w, key, message);
     w.encrypt(key, &sum)
 }
 

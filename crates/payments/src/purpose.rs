@@ -106,13 +106,15 @@ pub enum Purpose {
     LorawanNetwork,
     /// The key AppKey of a device (LoRaWAN 1.1).
     LorawanApplication,
+    /// CBC-MAC (ISO 9797-1, algorithm 1).
+    MacCbc,
 }
 
 /// What begins the name of a purpose with a table.
 const IBM3624: &str = "pin-verification-ibm3624:";
 
 /// Names of purposes without a table.
-const NAMES: [(Purpose, &str); 15] = [
+const NAMES: [(Purpose, &str); 16] = [
     (Purpose::PinEncryption, "pin-encryption"),
     (Purpose::PinVerificationVisa, "pin-verification-visa"),
     (Purpose::CardVerification, "card-verification"),
@@ -128,6 +130,7 @@ const NAMES: [(Purpose, &str); 15] = [
     (Purpose::MilenageOperator, "milenage-operator"),
     (Purpose::LorawanNetwork, "lorawan-network"),
     (Purpose::LorawanApplication, "lorawan-application"),
+    (Purpose::MacCbc, "mac-cbc"),
 ];
 
 const TDES2: &str = "3des-ede2";
@@ -155,6 +158,7 @@ impl Purpose {
             Purpose::DukptBase => name == TDES2 || AES.contains(&name),
             Purpose::PinEncryption
             | Purpose::MacCmac
+            | Purpose::MacCbc
             | Purpose::DataEncryption
             | Purpose::Personalization => [TDES2, TDES3].contains(&name) || AES.contains(&name),
             Purpose::MilenageSubscriber

@@ -12,6 +12,7 @@ pub(super) fn usage_of(purpose: &Purpose) -> Option<([u8; 2], &'static [u8])> {
         Purpose::CardVerification => (*b"C0", b"CN"),
         Purpose::MacRetail => (*b"M3", b"CN"),
         Purpose::MacCmac => (*b"M6", b"CN"),
+        Purpose::MacCbc => (*b"M1", b"CN"),
         Purpose::DukptBase => (*b"B0", b"XN"),
         Purpose::DataEncryption => (*b"D0", b"BN"),
         Purpose::EmvCryptograms => (*b"E0", b"XN"),

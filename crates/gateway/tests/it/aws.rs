@@ -27,6 +27,7 @@ const KEYS: [(&str, &str, &str, &str); 13] = [
     ("pay-ibm", "pin-verification-ibm3624:1234567890123456", "3des-ede2", K),
     ("pay-cvv", "card-verification", "3des-ede2", K),
     ("pay-mac", "mac-retail", "3des-ede2", K),
+    ("pay-cbc-mac", "mac-cbc", "3des-ede2", "0123456789abcdef0123456789abcdef"),
     ("pay-cmac", "mac-cmac", "aes-128", "2b7e151628aed2a6abf7158809cf4f3c"),
     ("pay-bdk", "dukpt-base", "3des-ede2", K),
     ("pay-data", "data-encryption", "aes-128", "000102030405060708090a0b0c0d0e0f"),

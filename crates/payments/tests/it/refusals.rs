@@ -74,6 +74,8 @@ fn a_purpose_has_its_ciphers() {
         ("card-verification", "aes-128", false),
         ("mac-retail", "3des-ede3", false),
         ("mac-cmac", "aes-256", true),
+        ("mac-cbc", "3des-ede3", true),
+        ("mac-cbc", "des", false),
         ("dukpt-base", "3des-ede3", false),
         ("dukpt-base", "aes-192", true),
         ("pin-encryption", "des", false),
@@ -203,11 +205,19 @@ fn messages_and_macs_have_their_lengths() {
         let command = VerifyMac { input: right.input.clone(), mac: vec![0; length.into()] };
         refused(Command::VerifyMac(command), &keys, "4 to 8 bytes");
     }
+    let of = |message: Vec<u8>| {
+        let mut other = right.clone();
+        other.input.message = message;
+        Command::GenerateMac(other)
+    };
     for message in [vec![], vec![0; 4097]] {
-        let mut wrong = right.clone();
-        wrong.input.message = message;
-        refused(Command::GenerateMac(wrong), &keys, "1 to 4096 bytes");
+        refused(of(message), &keys, "1 to 4096 bytes");
     }
+    // The check value of the key is the beginning of this MAC.
+    for message in [vec![0], vec![0; 8]] {
+        refused(of(message), &keys, "check value");
+    }
+    assert_eq!(refusal(&of(vec![0; 9]), &keys), None);
     let mut wrong = right.clone();
     wrong.input.usage = DukptUsage::Pin;
     refused(Command::GenerateMac(wrong), &keys, "has to be for MACs");

@@ -42,7 +42,7 @@ struct Verify {
 enum Attributes {
     Algorithm(Algorithm),
     EmvMac(Emv),
-    DukptIso9797Algorithm1(IgnoredAny),
+    DukptIso9797Algorithm1(Dukpt),
     DukptIso9797Algorithm3(Dukpt),
     DukptCmac(Dukpt),
 }
@@ -111,7 +111,8 @@ enum How {
 
 impl Attributes {
     fn read(self, member: &'static str) -> Result<How> {
-        let retail = MacMethod::Retail { padding: MessagePadding::Zeros };
+        let padding = MessagePadding::Zeros;
+        let (retail, cbc) = (MacMethod::Retail { padding }, MacMethod::Cbc { padding });
         let direct = |method| Ok(How::Plain(method, KeySource::Direct, DukptUsage::MacBoth));
         let derived = |method, of: &Dukpt| {
             let usage = match of.dukpt_key_variant {
@@ -122,14 +123,13 @@ impl Attributes {
             Ok(How::Plain(method, dukpt(&of.key_serial_number, of.dukpt_derivation_type)?, usage))
         };
         match self {
+            Attributes::Algorithm(Algorithm::Iso1) => direct(cbc),
             Attributes::Algorithm(Algorithm::Iso3) => direct(retail),
             Attributes::Algorithm(Algorithm::Cmac) => direct(MacMethod::Cmac),
+            Attributes::DukptIso9797Algorithm1(of) => derived(cbc, &of),
             Attributes::DukptIso9797Algorithm3(of) => derived(retail, &of),
             Attributes::DukptCmac(of) => derived(MacMethod::Cmac, &of),
             Attributes::EmvMac(of) => Ok(How::Script(of)),
-            Attributes::Algorithm(Algorithm::Iso1) | Attributes::DukptIso9797Algorithm1(_) => {
-                Err(not_served(member, "ISO 9797-1 algorithm 1"))
-            }
             Attributes::Algorithm(Algorithm::Hmac) => Err(not_served(member, "HMAC")),
             Attributes::Algorithm(Algorithm::As2805) => Err(not_served(member, "AS 2805")),
         }

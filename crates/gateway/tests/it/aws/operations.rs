@@ -198,6 +198,13 @@ fn macs_are_generated_and_verified() {
     let path = "/mac/generate";
     assert_eq!(world.paid(&key, path, &retail)["Mac"], "A1C72E74EA3FA9B6");
     assert_eq!(world.paid(&key, path, &with(&retail, "MacLength", json!(4)))["Mac"], "A1C72E74");
+    // ISO 9797-1, algorithm 1, with both halves of the key equal.
+    let cbc = json!({
+        "KeyIdentifier": "alias/pay-cbc-mac",
+        "MessageData": message,
+        "GenerationAttributes": { "Algorithm": "ISO9797_ALGORITHM1" },
+    });
+    assert_eq!(world.paid(&key, path, &cbc)["Mac"], "70A30640CC76DD8B");
     // SP 800-38B, AES-128, example 2.
     let cmac = json!({
         "KeyIdentifier": "alias/pay-cmac",
@@ -225,7 +232,7 @@ fn macs_are_generated_and_verified() {
     });
     assert_eq!(world.paid(&key, path, &script)["Mac"], "8E818D602969650F");
 
-    for (request, mac) in [(&retail, None), (&cmac, None), (&of_terminal, Some(()))] {
+    for (request, mac) in [(&retail, None), (&cbc, None), (&cmac, None), (&of_terminal, Some(()))] {
         let made = world.paid(&key, path, request)["Mac"].clone();
         let verify = with(&without(request, "GenerationAttributes"), "Mac", made.clone());
         let verify = with(&verify, "VerificationAttributes", request["GenerationAttributes"].clone());
