@@ -155,48 +155,10 @@ fn kept_as_digit() -> Arc<Table> {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_cipher::{AnyMap, Cells, Circuit, cleartext, compile};
+    use polyclave_cipher::{AnyMap, Cells, cleartext, compile};
 
     use super::*;
-    use crate::payment::{KeyFacts, Payment, Role};
-
-    /// Puts out the digits of a public block.
-    struct Probe(usize);
-
-    impl Payment for Probe {
-        fn kind(&self) -> &'static str {
-            "probe"
-        }
-
-        fn roles(&self) -> Vec<Role> {
-            Vec::new()
-        }
-
-        fn check(&self, _: &[KeyFacts<'_>]) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {
-            "probe".into()
-        }
-
-        fn circuit(&self, keys: &[KeyFacts<'_>], element_bits: u8) -> Circuit {
-            let (mut w, _) = Wiring::new(self, keys, element_bits);
-            let block = w.public(8);
-            let bits = w.bits(&block);
-            let digits = decimalized(&mut w, &bits, self.0);
-            w.answer_digits(&digits);
-            w.finish()
-        }
-
-        fn public(&self, _: &[KeyFacts<'_>]) -> Vec<u8> {
-            vec![0; 8]
-        }
-
-        fn blocks(&self, _: &[KeyFacts<'_>]) -> Vec<u64> {
-            Vec::new()
-        }
-    }
+    use crate::probe;
 
     fn expected(nibbles: &[u8], count: usize) -> Vec<u8> {
         let digits = nibbles.iter().copied().filter(|x| *x < 10);
@@ -225,7 +187,12 @@ mod tests {
             .map(|p| p[0] << 4 | p[1])
             .collect();
         for count in 1..=MOST {
-            let circuit = Probe(count).circuit(&[], 8);
+            let circuit = probe::circuit(8, |w| {
+                let block = w.public(8);
+                let bits = w.bits(&block);
+                let digits = decimalized(w, &bits, count);
+                w.answer_digits(&digits);
+            });
             assert_eq!(circuit.layers(), 5);
             let public = Cells::from_blocks(64, 1, &packed).expect("whole blocks");
             let out = cleartext::run(&compile(&circuit, &AnyMap), blocks.len(), &[public]).expect("it fits");

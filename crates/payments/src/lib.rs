@@ -4,6 +4,7 @@ mod card;
 mod card_value;
 pub mod commands;
 mod data;
+mod decimal;
 mod decimalize;
 mod dukpt;
 mod emv;

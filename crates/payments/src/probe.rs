@@ -39,6 +39,13 @@ impl Payment for Probe {
     }
 }
 
+/// The circuit of tables without keys, on so many public bytes.
+pub(crate) fn circuit(public_bytes: usize, build: impl Fn(&mut Wiring)) -> Circuit {
+    let (mut w, _) = Wiring::new(&Probe(vec![0; public_bytes]), &[], 8);
+    build(&mut w);
+    w.finish()
+}
+
 /// The answer of a circuit with these keys and this public input, the same in both forms.
 pub(crate) fn answer(
     keys: &[(&str, Vec<u8>)],

@@ -108,13 +108,17 @@ pub enum Purpose {
     LorawanApplication,
     /// CBC-MAC (ISO 9797-1, algorithm 1).
     MacCbc,
+    /// The issuer's master key for dCVV of Visa.
+    EmvDcvv,
+    /// The issuer's master key for CVC3 of Mastercard.
+    EmvCvc3,
 }
 
 /// What begins the name of a purpose with a table.
 const IBM3624: &str = "pin-verification-ibm3624:";
 
 /// Names of purposes without a table.
-const NAMES: [(Purpose, &str); 16] = [
+const NAMES: [(Purpose, &str); 18] = [
     (Purpose::PinEncryption, "pin-encryption"),
     (Purpose::PinVerificationVisa, "pin-verification-visa"),
     (Purpose::CardVerification, "card-verification"),
@@ -131,6 +135,8 @@ const NAMES: [(Purpose, &str); 16] = [
     (Purpose::LorawanNetwork, "lorawan-network"),
     (Purpose::LorawanApplication, "lorawan-application"),
     (Purpose::MacCbc, "mac-cbc"),
+    (Purpose::EmvDcvv, "emv-dcvv"),
+    (Purpose::EmvCvc3, "emv-cvc3"),
 ];
 
 const TDES2: &str = "3des-ede2";
@@ -153,6 +159,8 @@ impl Purpose {
             | Purpose::CardVerification
             | Purpose::MacRetail
             | Purpose::EmvCryptograms
+            | Purpose::EmvDcvv
+            | Purpose::EmvCvc3
             | Purpose::EmvConfidentiality
             | Purpose::EmvIntegrity => name == TDES2,
             Purpose::DukptBase => name == TDES2 || AES.contains(&name),

@@ -17,6 +17,8 @@ pub(super) fn usage_of(purpose: &Purpose) -> Option<([u8; 2], &'static [u8])> {
         Purpose::DataEncryption => (*b"D0", b"BN"),
         Purpose::EmvCryptograms => (*b"E0", b"XN"),
         Purpose::EmvConfidentiality => (*b"E1", b"XN"),
+        Purpose::EmvCvc3 => (*b"E4", b"XN"),
+        Purpose::EmvDcvv => (*b"E6", b"XN"),
         Purpose::EmvIntegrity => (*b"E2", b"XN"),
         Purpose::Personalization => (*b"K0", b"EN"),
         _ => return None,

@@ -428,7 +428,7 @@ fn times_of_commands() {
             "verify-pin-iso-0-direct-visa",
             "translate-pin-iso-0-direct-to-iso-0-direct",
             "translate-pin-iso-4-direct-to-iso-4-direct",
-            "generate-card-value-3",
+            "generate-card-value-cvv-3",
             "authenticate-sim",
         ];
         for kind in kinds {

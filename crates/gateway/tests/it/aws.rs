@@ -19,7 +19,7 @@ pub const VERIFY_PIN: &str = "/pindata/verify";
 pub const PAN: &str = "1122334455667788";
 
 /// The keys that tests use: name, purpose, cipher, key.
-const KEYS: [(&str, &str, &str, &str); 13] = [
+const KEYS: [(&str, &str, &str, &str); 16] = [
     ("pay-pin", "pin-encryption", "3des-ede2", "00112233445566778899aabbccddeeff"),
     ("pay-pin-2", "pin-encryption", "3des-ede2", "ffeeddccbbaa99887766554433221100"),
     ("pay-pin-aes", "pin-encryption", "aes-128", "00112233445566778899aabbccddeeff"),
@@ -27,15 +27,18 @@ const KEYS: [(&str, &str, &str, &str); 13] = [
     ("pay-ibm", "pin-verification-ibm3624:1234567890123456", "3des-ede2", K),
     ("pay-cvv", "card-verification", "3des-ede2", K),
     ("pay-mac", "mac-retail", "3des-ede2", K),
+    ("pay-dcvv", "emv-dcvv", "3des-ede2", "2315208c9110ad402315208c9110ad40"),
+    ("pay-cvc3", "emv-cvc3", "3des-ede2", "01234567899876543210012345678998"),
     ("pay-cbc-mac", "mac-cbc", "3des-ede2", "0123456789abcdef0123456789abcdef"),
     ("pay-cmac", "mac-cmac", "aes-128", "2b7e151628aed2a6abf7158809cf4f3c"),
     ("pay-bdk", "dukpt-base", "3des-ede2", K),
-    ("pay-data", "data-encryption", "aes-128", "000102030405060708090a0b0c0d0e0f"),
+    ("pay-data", "data-encryption", "aes-128", FIPS_197),
     ("pay-emv", "emv-cryptograms", "3des-ede2", K),
     ("pay-smi", "emv-integrity", "3des-ede2", "11223344556677889900aabbccddeeff"),
     ("pay-smc", "emv-confidentiality", "3des-ede2", "ffeeddccbbaa00998877665544332211"),
 ];
 const K: &str = "0123456789abcdeffedcba9876543210";
+const FIPS_197: &str = "000102030405060708090a0b0c0d0e0f";
 
 /// A world with payment keys, and an access key that may do everything.
 pub fn world() -> (Arc<World>, AccessKey) {
@@ -63,7 +66,7 @@ fn make_keys(world: &World) {
     }
     // A key of FIPS 197 that is not for payments.
     let new = NewKey::for_modes("ecb", "aes-128", &[Mode::Ecb], 1 << 20);
-    client.import(new, &hex::decode(KEYS[9].3).expect("hex")).expect("imported");
+    client.import(new, &hex::decode(FIPS_197).expect("hex")).expect("imported");
 }
 
 /// A PIN to verify by its PVV: 4524 (`2D23..`), or 4525 (`7972..`).

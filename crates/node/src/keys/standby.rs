@@ -60,13 +60,16 @@ pub(crate) fn wanted(store: &Store) -> Result<Vec<KeyInfo>> {
     Ok(held.filter_map(|key| key.info).filter(is_given).collect())
 }
 
+/// Ids of keys.
+type Ids = Arc<BTreeSet<[u8; 16]>>;
+
 /// This node's shares for the pairs that it is in, each with the numbers of the two nodes.
 #[derive(Default)]
 pub(crate) struct StandbyStores {
     shares: Mutex<Vec<(PartySet, Arc<PairShares>)>>,
     /// The ids of the keys that pairs get, and the number of the change of the node's store up to which that
     /// was found out.
-    wanted: Mutex<Option<(u64, Arc<BTreeSet<[u8; 16]>>)>>,
+    wanted: Mutex<Option<(u64, Ids)>>,
 }
 
 /// The right to change which shares these stores have. Shares are stored and removed, and keys deleted, by
@@ -80,13 +83,13 @@ impl StandbyStores {
     }
 
     /// The ids of the keys in a node's store that pairs get. They are read anew when the store has changed.
-    pub(crate) fn wanted(&self, store: &Store) -> Result<Arc<BTreeSet<[u8; 16]>>> {
+    pub(crate) fn wanted(&self, store: &Store) -> Result<Ids> {
         let change = store.mark().map_err(system)?.number;
         let mut known = self.wanted.lock();
         match &*known {
             Some((at, ids)) if *at == change => Ok(ids.clone()),
             _ => {
-                let ids: Arc<BTreeSet<_>> = Arc::new(wanted(store)?.iter().map(|info| info.id).collect());
+                let ids: Ids = Arc::new(wanted(store)?.iter().map(|info| info.id).collect());
                 *known = Some((change, ids.clone()));
                 Ok(ids)
             }

@@ -7,7 +7,7 @@ use crate::card_value::{CardData, LENGTHS};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::wiring::Wiring;
 
-/// Makes a card verification value. Key: the card verification key. Answers the digits, one a byte.
+/// Makes a card verification value. Key: the one for such values. Answers the digits, one a byte.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenerateCardValue {
     /// Of what.
@@ -22,7 +22,7 @@ impl Payment for GenerateCardValue {
     }
 
     fn roles(&self) -> Vec<Role> {
-        vec![CardData::role()]
+        vec![self.card.role()]
     }
 
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String> {
@@ -38,12 +38,12 @@ impl Payment for GenerateCardValue {
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {
-        format!("generate-card-value-{}", self.length)
+        format!("generate-card-value-{}-{}", self.card.name(), self.length)
     }
 
     fn circuit(&self, keys: &[KeyFacts<'_>], element_bits: u8) -> Circuit {
         let (mut w, expanded) = Wiring::new(self, keys, element_bits);
-        let value = CardData::value(&mut w, &expanded[0], self.length.into());
+        let value = self.card.value(&mut w, &expanded[0], self.length.into());
         w.answer_digits(&value);
         w.finish()
     }
@@ -53,6 +53,6 @@ impl Payment for GenerateCardValue {
     }
 
     fn blocks(&self, _: &[KeyFacts<'_>]) -> Vec<u64> {
-        vec![CardData::BLOCKS]
+        vec![self.card.blocks()]
     }
 }

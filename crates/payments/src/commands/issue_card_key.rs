@@ -29,8 +29,9 @@ impl Payment for IssueCardKey {
 
     fn roles(&self) -> Vec<Role> {
         let master = |purpose: &Purpose| {
-            let masters = [Purpose::EmvCryptograms, Purpose::EmvConfidentiality, Purpose::EmvIntegrity];
-            masters.contains(purpose)
+            let of_cards = [Purpose::EmvCryptograms, Purpose::EmvConfidentiality, Purpose::EmvIntegrity];
+            let of_values = [Purpose::EmvDcvv, Purpose::EmvCvc3];
+            of_cards.contains(purpose) || of_values.contains(purpose)
         };
         let personalization = |purpose: &Purpose| *purpose == Purpose::Personalization;
         vec![

@@ -9,7 +9,7 @@ use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::pin_reference::check_length;
 use crate::wiring::{Value, Wiring};
 
-/// Verifies a card verification value. Key: the card verification key. Answers yes or no.
+/// Verifies a card verification value. Key: the one for such values. Answers yes or no.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyCardValue {
     /// Of what.
@@ -24,7 +24,7 @@ impl Payment for VerifyCardValue {
     }
 
     fn roles(&self) -> Vec<Role> {
-        vec![CardData::role()]
+        vec![self.card.role()]
     }
 
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String> {
@@ -38,12 +38,12 @@ impl Payment for VerifyCardValue {
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {
-        format!("verify-card-value-{}", self.value.len())
+        format!("verify-card-value-{}-{}", self.card.name(), self.value.len())
     }
 
     fn circuit(&self, keys: &[KeyFacts<'_>], element_bits: u8) -> Circuit {
         let (mut w, expanded) = Wiring::new(self, keys, element_bits);
-        let mut value = CardData::value(&mut w, &expanded[0], self.value.len());
+        let mut value = self.card.value(&mut w, &expanded[0], self.value.len());
         if value.len() % 2 == 1 {
             value.push(w.nibble(0));
         }
@@ -62,6 +62,6 @@ impl Payment for VerifyCardValue {
     }
 
     fn blocks(&self, _: &[KeyFacts<'_>]) -> Vec<u64> {
-        vec![CardData::BLOCKS]
+        vec![self.card.blocks()]
     }
 }

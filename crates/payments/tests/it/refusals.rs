@@ -6,8 +6,8 @@ use polyclave_payments::commands::{
     VerifyMac, VerifyPin,
 };
 use polyclave_payments::{
-    Command, DataMode, Dukpt, DukptUsage, EncryptedPin, KeySource, MessagePadding, OutgoingPin, PinFormat,
-    PinReference, Purpose, SessionKey, WorkingKey,
+    CardData, Command, DataMode, Dukpt, DukptUsage, EmvCard, EncryptedPin, KeySource, MessagePadding,
+    OutgoingPin, PinFormat, PinReference, Purpose, SessionKey, WorkingKey,
 };
 
 use crate::runner::{TestKey, bytes, key, pan, purposes, with_facts};
@@ -55,7 +55,7 @@ fn a_key_serves_its_purpose_and_nothing_else() {
         let roles = command.payment().roles();
         for (i, role) in roles.iter().enumerate() {
             let takes = |purpose: &Purpose| (role.takes)(purpose);
-            let most = if role.name == "master key of an issuer" { 3 } else { 1 };
+            let most = if role.name == "master key of an issuer" { 5 } else { 1 };
             assert_eq!(purposes().filter(takes).count(), most, "{}", role.name);
             let mut others = keys.clone();
             others[i].purpose = purposes().find(|purpose| !takes(purpose)).expect("there are others");
@@ -182,15 +182,33 @@ fn card_values_and_dates_have_their_lengths() {
     let mut wrong = right.clone();
     wrong.value = "123456".parse().expect("digits");
     refused(Command::VerifyCardValue(wrong), &keys, "has 1 to 5 digits");
-    let mut wrong = right.clone();
-    wrong.card.expiry = "128".parse().expect("digits");
-    refused(Command::VerifyCardValue(wrong), &keys, "has 4 digits");
-    let mut wrong: VerifyCardValue = right.clone();
-    wrong.card.service_code = "01".parse().expect("digits");
-    refused(Command::VerifyCardValue(wrong), &keys, "has 3 digits");
+    let of = |digits: [&str; 2]| {
+        let [expiry, service_code] = digits.map(|digits| digits.parse().expect("digits"));
+        let card = CardData::Cvv { pan: pan("4123456789012345"), expiry, service_code };
+        Command::VerifyCardValue(VerifyCardValue { card, ..right.clone() })
+    };
+    refused(of(["128", "101"]), &keys, "has 4 digits");
+    refused(of(["1280", "01"]), &keys, "has 3 digits");
     for length in [0, 6] {
         let command = GenerateCardValue { card: right.card.clone(), length };
         refused(Command::GenerateCardValue(command), &keys, "has 1 to 5 digits");
+    }
+}
+
+#[test]
+fn tracks_have_their_lengths() {
+    let (right, keys) = first("card-values", |c| match c {
+        Command::GenerateCardValue(GenerateCardValue { card: CardData::Cvc3 { card, .. }, .. }) => Some(card),
+        _ => None,
+    });
+    for (track, sequence, why) in [
+        (vec![], "00", "1 to 80 bytes"),
+        (vec![0; 81], "00", "1 to 80 bytes"),
+        (vec![0], "0", "has 2 digits"),
+    ] {
+        let card = EmvCard { sequence: sequence.parse().expect("digits"), ..right.clone() };
+        let card = CardData::Cvc3 { card, track, unpredictable: [0; 4], counter: [0; 2] };
+        refused(Command::GenerateCardValue(GenerateCardValue { card, length: 3 }), &keys, why);
     }
 }
 

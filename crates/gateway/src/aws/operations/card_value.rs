@@ -1,14 +1,15 @@
 //! `GenerateCardValidationData` and `VerifyCardValidationData`.
 
 use polyclave_payments::commands::{GenerateCardValue, VerifyCardValue};
-use polyclave_payments::{CardData, Command};
+use polyclave_payments::{CardData, Command, EmvCard};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use super::emv::{MajorKeyMode, bytes, card, counter};
 use crate::aws::error::{Exception, NotVerified, Result, not_served};
 use crate::aws::keys::{Key, KeyId};
-use crate::aws::members::{self, digits, within};
+use crate::aws::members::{self, digits, hex, within};
 use crate::aws::task::{Task, Work, of_key};
 
 /// Digits of a value if the request does not say how many.
@@ -41,8 +42,8 @@ enum Attributes {
     AmexCardSecurityCodeVersion1(IgnoredAny),
     AmexCardSecurityCodeVersion2(IgnoredAny),
     CardHolderVerificationValue(IgnoredAny),
-    DynamicCardVerificationCode(IgnoredAny),
-    DynamicCardVerificationValue(IgnoredAny),
+    DynamicCardVerificationCode(Cvc3),
+    DynamicCardVerificationValue(Dcvv),
     DiscoverDynamicCardVerificationCode(IgnoredAny),
 }
 
@@ -59,26 +60,60 @@ struct Value2 {
     card_expiry_date: String,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Dcvv {
+    pan_sequence_number: String,
+    card_expiry_date: String,
+    service_code: String,
+    application_transaction_counter: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Cvc3 {
+    unpredictable_number: String,
+    pan_sequence_number: String,
+    application_transaction_counter: String,
+    track_data: String,
+}
+
+/// The card of a dynamic value. AWS has no choice of the derivation here: option A.
+fn option_a(pan: &str, sequence: &str) -> Result<EmvCard> {
+    card(MajorKeyMode::OptionA, pan, sequence)
+}
+
 impl Attributes {
     fn read(&self, member: &'static str, pan: &str) -> Result<CardData> {
-        let (expiry, service_code) = match self {
-            Attributes::CardVerificationValue1(of) => (&of.card_expiry_date, of.service_code.as_str()),
-            Attributes::CardVerificationValue2(of) => (&of.card_expiry_date, PRINTED),
+        let expiry = |text: &str| digits("CardExpiryDate", text, 4..=4);
+        let service_code = |text: &str| digits("ServiceCode", text, 3..=3);
+        let cvv = |date: &str, code: &str| {
+            let (expiry, service_code) = (expiry(date)?, service_code(code)?);
+            Ok(CardData::Cvv { pan: members::pan(pan)?, expiry, service_code })
+        };
+        match self {
+            Attributes::CardVerificationValue1(of) => cvv(&of.card_expiry_date, &of.service_code),
+            Attributes::CardVerificationValue2(of) => cvv(&of.card_expiry_date, PRINTED),
+            Attributes::DynamicCardVerificationValue(of) => Ok(CardData::Dcvv {
+                card: option_a(pan, &of.pan_sequence_number)?,
+                expiry: expiry(&of.card_expiry_date)?,
+                service_code: service_code(&of.service_code)?,
+                counter: counter(&of.application_transaction_counter)?,
+            }),
+            Attributes::DynamicCardVerificationCode(of) => Ok(CardData::Cvc3 {
+                card: option_a(pan, &of.pan_sequence_number)?,
+                track: hex("TrackData", &of.track_data, 1..=80)?,
+                unpredictable: bytes("UnpredictableNumber", &of.unpredictable_number)?,
+                counter: counter(&of.application_transaction_counter)?,
+            }),
             Attributes::AmexCardSecurityCodeVersion1(_) | Attributes::AmexCardSecurityCodeVersion2(_) => {
-                return Err(not_served(member, "a card security code of American Express"));
+                Err(not_served(member, "a card security code of American Express"))
             }
             Attributes::CardHolderVerificationValue(_)
-            | Attributes::DynamicCardVerificationCode(_)
-            | Attributes::DynamicCardVerificationValue(_)
             | Attributes::DiscoverDynamicCardVerificationCode(_) => {
-                return Err(not_served(member, "a dynamic value"));
+                Err(not_served(member, "a dynamic value of these schemes"))
             }
-        };
-        Ok(CardData {
-            pan: members::pan(pan)?,
-            expiry: digits("CardExpiryDate", expiry, 4..=4)?,
-            service_code: digits("ServiceCode", service_code, 3..=3)?,
-        })
+        }
     }
 }
 

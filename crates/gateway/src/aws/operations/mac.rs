@@ -3,7 +3,6 @@
 use polyclave_payments::commands::{GenerateMac, GenerateScriptMac, VerifyMac};
 use polyclave_payments::{Command, DukptUsage, KeySource, MacInput, MacMethod, MessagePadding, SessionKey};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::emv::{MajorKeyMode, bytes, card, counter};

@@ -187,6 +187,38 @@ fn card_values_are_generated_and_verified() {
 }
 
 #[test]
+fn values_that_a_chip_makes_anew_are_generated_and_verified() {
+    let (world, key) = world();
+    let of_visa = json!({ "DynamicCardVerificationValue": {
+        "PanSequenceNumber": "00",
+        "CardExpiryDate": "1220",
+        "ServiceCode": "000",
+        "ApplicationTransactionCounter": "0001",
+    } });
+    let of_mastercard = json!({ "DynamicCardVerificationCode": {
+        "UnpredictableNumber": "00000899",
+        "PanSequenceNumber": "00",
+        "ApplicationTransactionCounter": "005E",
+        "TrackData": "5413123456784800D20061019000990000000F",
+    } });
+    for (name, pan, attributes, length, value, other) in [
+        ("alias/pay-dcvv", "4761739001010010", of_visa, 3, "802", "803"),
+        ("alias/pay-cvc3", "5413123456784800", of_mastercard, 5, "30687", "30686"),
+    ] {
+        let card = json!({ "KeyIdentifier": name, "PrimaryAccountNumber": pan });
+        let generate = with(&card, "GenerationAttributes", attributes.clone());
+        let generate = with(&generate, "ValidationDataLength", json!(length));
+        let paid = world.paid(&key, "/cardvalidationdata/generate", &generate);
+        assert_eq!(paid["ValidationData"], value);
+        let verify = with(&card, "VerificationAttributes", attributes);
+        let verify = |value: &str| with(&verify, "ValidationData", json!(value));
+        world.paid(&key, "/cardvalidationdata/verify", &verify(value));
+        let refused = world.refused(&key, "/cardvalidationdata/verify", &verify(other), FAILED);
+        assert_eq!(refused["Reason"], "INVALID_VALIDATION_DATA");
+    }
+}
+
+#[test]
 fn macs_are_generated_and_verified() {
     let (world, key) = world();
     let message = hex::encode("Now is the time for all ");

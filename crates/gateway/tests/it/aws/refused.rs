@@ -158,8 +158,7 @@ fn what_aws_has_and_the_nodes_have_not_is_refused_and_never_made_up() {
         "AmexCardSecurityCodeVersion1",
         "AmexCardSecurityCodeVersion2",
         "CardHolderVerificationValue",
-        "DynamicCardVerificationCode",
-        "DynamicCardVerificationValue",
+        "DiscoverDynamicCardVerificationCode",
     ] {
         refused("/cardvalidationdata/generate", card(json!({ name: { "CardExpiryDate": "8701" } })));
     }
