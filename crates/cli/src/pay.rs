@@ -1,6 +1,6 @@
 //! `polyclave pay`: payment commands, as JSON.
 
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub struct Arguments {
     #[arg(long = "key", value_name = "NAME", required = true)]
     keys: Vec<String>,
 
-    /// Read the commands from this file, one a line; - for standard input
+    /// Read the commands from this file, one after the other; - for standard input
     #[arg(long = "in", value_name = "FILE", conflicts_with = "commands")]
     input: Option<PathBuf>,
 
@@ -40,7 +40,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// The commands, as JSON [default: standard input, one a line]
+    /// The commands, as JSON [default: standard input, one after the other]
     #[arg(value_name = "COMMAND")]
     commands: Vec<String>,
 }
@@ -48,7 +48,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let commands = arguments.given()?;
-    ensure!(!commands.is_empty(), "there is no command: give some, or one a line on standard input");
+    ensure!(!commands.is_empty(), "there is no command: give some, or write them to standard input");
     let client = arguments.client.open()?;
     let keys: Vec<&str> = arguments.keys.iter().map(String::as_str).collect();
     let paid = persist(&client, || true, || Ok(client.pay_all(&keys, &commands)?))?;
@@ -78,17 +78,14 @@ fn in_json(paid: &Paid) -> serde_json::Value {
 impl Arguments {
     /// The commands, from wherever they come.
     fn given(&self) -> Result<Vec<Command>> {
-        let lines = match self.commands.is_empty() {
-            false => self.commands.clone(),
-            true => {
-                let path = self.input.clone().unwrap_or_else(|| "-".into());
-                let input = BufReader::new(Source::new(&path).open()?);
-                input.lines().collect::<Result<_, _>>().context("the commands cannot be read as text")?
-            }
-        };
-        let parsed = |(i, line): (usize, &String)| {
-            serde_json::from_str(line).with_context(|| format!("command {} is no payment command", i + 1))
-        };
-        lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(parsed).collect()
+        let of = |i: usize| format!("command {} is no payment command", i + 1);
+        if !self.commands.is_empty() {
+            let parsed = |(i, text): (usize, &String)| serde_json::from_str(text).with_context(|| of(i));
+            return self.commands.iter().enumerate().map(parsed).collect();
+        }
+        let path = self.input.clone().unwrap_or_else(|| "-".into());
+        let input = BufReader::new(Source::new(&path).open()?);
+        let commands = serde_json::Deserializer::from_reader(input).into_iter();
+        commands.enumerate().map(|(i, command)| command.with_context(|| of(i))).collect()
     }
 }
