@@ -223,6 +223,11 @@ fn known_answers_come_out_under(protocol: &str, nodes: usize) {
 }
 
 #[test]
+fn known_answers_come_out_under_spdz_tower() {
+    known_answers_come_out_under("spdz-tower", 2);
+}
+
+#[test]
 fn known_answers_come_out_under_replicated_active() {
     known_answers_come_out_under("replicated-active", 3);
 }
