@@ -19,7 +19,7 @@ pub const VERIFY_PIN: &str = "/pindata/verify";
 pub const PAN: &str = "1122334455667788";
 
 /// The keys that tests use: name, purpose, cipher, key.
-const KEYS: [(&str, &str, &str, &str); 16] = [
+const KEYS: [(&str, &str, &str, &str); 20] = [
     ("pay-pin", "pin-encryption", "3des-ede2", "00112233445566778899aabbccddeeff"),
     ("pay-pin-2", "pin-encryption", "3des-ede2", "ffeeddccbbaa99887766554433221100"),
     ("pay-pin-aes", "pin-encryption", "aes-128", "00112233445566778899aabbccddeeff"),
@@ -35,6 +35,10 @@ const KEYS: [(&str, &str, &str, &str); 16] = [
     ("pay-data", "data-encryption", "aes-128", FIPS_197),
     ("pay-emv", "emv-cryptograms", "3des-ede2", K),
     ("pay-smi", "emv-integrity", "3des-ede2", "11223344556677889900aabbccddeeff"),
+    ("visa-pin", "pin-encryption", "3des-ede2", "0f1e2d3c4b5a69788796a5b4c3d2e1f0"),
+    ("visa-smi", "emv-integrity", "3des-ede2", K),
+    ("visa-smc", "emv-confidentiality", "3des-ede2", "11111111111111112222222222222222"),
+    ("visa-emv", "emv-cryptograms", "3des-ede2", "fedcba98765432100123456789abcdef"),
     ("pay-smc", "emv-confidentiality", "3des-ede2", "ffeeddccbbaa00998877665544332211"),
 ];
 const K: &str = "0123456789abcdeffedcba9876543210";

@@ -1,12 +1,12 @@
 //! `GenerateMacEmvPinChange`: a new PIN for a chip card, encrypted and authenticated for it.
 
-use polyclave_payments::commands::{ChangePin, ScriptPadding};
-use polyclave_payments::{Command, EmvCard, KeySource, SessionKey};
+use polyclave_payments::commands::{ChangePin, ChangePinVisa, ScriptPadding};
+use polyclave_payments::{Command, EncryptedPin, KeySource, SessionKey};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::emv::{MajorKeyMode, bytes, card};
+use super::emv::{MajorKeyMode, bytes, card, counter};
 use super::pin::{BlockFormat, bad_block, block};
 use crate::aws::error::{Exception, Result, not_served};
 use crate::aws::keys::{Key, KeyId};
@@ -35,7 +35,7 @@ enum Attributes {
     EmvCommon(Common),
     Mastercard(Mastercard),
     Amex(IgnoredAny),
-    Visa(IgnoredAny),
+    Visa(Visa),
     Emv2000(IgnoredAny),
 }
 
@@ -58,6 +58,24 @@ struct Mastercard {
     primary_account_number: String,
     pan_sequence_number: String,
     application_cryptogram: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct Visa {
+    major_key_derivation_mode: MajorKeyMode,
+    primary_account_number: String,
+    pan_sequence_number: String,
+    application_transaction_counter: String,
+    authorization_request_key_identifier: String,
+    current_pin_attributes: Option<CurrentPin>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+struct CurrentPin {
+    current_pin_pek_identifier: String,
+    current_encrypted_pin_block: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -83,8 +101,8 @@ enum LengthPosition {
 }
 
 impl Attributes {
-    /// The card, its cryptogram, and how the PIN is filled up.
-    fn read(&self) -> Result<(EmvCard, SessionKey, ScriptPadding)> {
+    /// The command, and the keys that it takes after the three that all take.
+    fn read(&self, pin: EncryptedPin, message: Vec<u8>) -> Result<(Command, Vec<KeyId>)> {
         let session = |text: &str| -> Result<SessionKey> {
             Ok(SessionKey::Cryptogram { cryptogram: bytes("ApplicationCryptogram", text)? })
         };
@@ -101,15 +119,19 @@ impl Attributes {
                 };
                 let mode = of.major_key_derivation_mode;
                 let card = card(mode, &of.primary_account_number, &of.pan_sequence_number)?;
-                Ok((card, session(&of.application_cryptogram)?, padding))
+                let session_key = session(&of.application_cryptogram)?;
+                let command = ChangePin { pin, card, session_key, padding, message };
+                Ok((Command::ChangePin(command), Vec::new()))
             }
             Attributes::Mastercard(of) => {
                 let mode = of.major_key_derivation_mode;
                 let card = card(mode, &of.primary_account_number, &of.pan_sequence_number)?;
-                Ok((card, session(&of.application_cryptogram)?, ScriptPadding::None))
+                let (session_key, padding) = (session(&of.application_cryptogram)?, ScriptPadding::None);
+                let command = ChangePin { pin, card, session_key, padding, message };
+                Ok((Command::ChangePin(command), Vec::new()))
             }
+            Attributes::Visa(of) => of.read(pin, message),
             Attributes::Amex(_) => Err(not_served(ATTRIBUTES, "Amex, whose derivation is not public,")),
-            Attributes::Visa(_) => Err(not_served(ATTRIBUTES, "Visa, which mixes the PIN with a third key,")),
             Attributes::Emv2000(_) => {
                 Err(not_served(ATTRIBUTES, "Emv2000, whose tree has a shape that the API does not tell,"))
             }
@@ -117,15 +139,35 @@ impl Attributes {
     }
 }
 
+impl Visa {
+    fn read(&self, pin: EncryptedPin, message: Vec<u8>) -> Result<(Command, Vec<KeyId>)> {
+        let mode = self.major_key_derivation_mode;
+        let card = card(mode, &self.primary_account_number, &self.pan_sequence_number)?;
+        let session_key = SessionKey::VisaScript { counter: counter(&self.application_transaction_counter)? };
+        let cryptograms = &self.authorization_request_key_identifier;
+        let mut keys = vec![members::key("AuthorizationRequestKeyIdentifier", cryptograms)?];
+        let current = match &self.current_pin_attributes {
+            Some(of) => {
+                keys.push(members::key("CurrentPinPekIdentifier", &of.current_pin_pek_identifier)?);
+                let text = &of.current_encrypted_pin_block;
+                Some(block("CurrentEncryptedPinBlock", text, pin.format, KeySource::Direct)?)
+            }
+            None => None,
+        };
+        let command = ChangePinVisa { pin, current, card, session_key, message };
+        Ok((Command::ChangePinVisa(command), keys))
+    }
+}
+
 struct Change {
     keys: Vec<KeyId>,
-    command: ChangePin,
+    command: Command,
 }
 
 /// Reads a request.
 pub(super) fn read(body: &[u8]) -> Result<Box<dyn Task>> {
     let request: Request = members::read(body)?;
-    let keys = vec![
+    let mut keys = vec![
         members::key("NewPinPekIdentifier", &request.new_pin_pek_identifier)?,
         members::key(
             "SecureMessagingIntegrityKeyIdentifier",
@@ -142,8 +184,8 @@ pub(super) fn read(body: &[u8]) -> Result<Box<dyn Task>> {
     let format = request.pin_block_format.format();
     let pin = block(BLOCK, &request.new_encrypted_pin_block, format, KeySource::Direct)?;
     let message = hex("MessageData", &request.message_data, 8..=512)?;
-    let (card, session_key, padding) = request.derivation_method_attributes.read()?;
-    let command = ChangePin { pin, card, session_key, padding, message };
+    let (command, others) = request.derivation_method_attributes.read(pin, message)?;
+    keys.extend(others);
     Ok(Box::new(Change { keys, command }))
 }
 
@@ -153,7 +195,7 @@ impl Task for Change {
     }
 
     fn work(&self, _: &[Key]) -> Result<Work> {
-        Ok(Work::pay(Command::ChangePin(self.command.clone())))
+        Ok(Work::pay(self.command.clone()))
     }
 
     fn failure(&self) -> Exception {
@@ -168,7 +210,7 @@ impl Task for Change {
             ("Mac".to_owned(), ::hex::encode_upper(mac).into()),
         ]);
         // The names of members are not alike.
-        let [pin, integrity, confidentiality] = keys else { return Err(too_short()) };
+        let [pin, integrity, confidentiality, others @ ..] = keys else { return Err(too_short()) };
         for (prefix, key) in
             [("SecureMessagingIntegrity", integrity), ("SecureMessagingConfidentiality", confidentiality)]
         {
@@ -176,6 +218,17 @@ impl Task for Change {
         }
         answer.insert("NewPinPekArn".into(), pin.arn.clone().into());
         answer.insert("NewPinPekKeyCheckValue".into(), pin.check_value.clone().into());
+        let mut of_visa = Map::new();
+        for (key, [arn, value]) in others.iter().zip([
+            ["AuthorizationRequestKeyArn", "AuthorizationRequestKeyCheckValue"],
+            ["CurrentPinPekArn", "CurrentPinPekKeyCheckValue"],
+        ]) {
+            of_visa.insert(arn.into(), key.arn.clone().into());
+            of_visa.insert(value.into(), key.check_value.clone().into());
+        }
+        if !of_visa.is_empty() {
+            answer.insert("VisaAmexDerivationOutputs".into(), of_visa.into());
+        }
         Ok(answer)
     }
 }

@@ -350,6 +350,56 @@ fn a_pin_is_changed_on_a_card() {
     world.refused(&key, path, &none, (400, "ValidationException"));
 }
 
+/// The encrypted PINs are those of the tests of pyemv, whose messages are shorter than AWS takes them.
+#[test]
+fn a_pin_is_changed_on_a_card_of_visa() {
+    let (world, key) = world();
+    let visa = json!({
+        "MajorKeyDerivationMode": "EMV_OPTION_A",
+        "PrimaryAccountNumber": "1234567890123456",
+        "PanSequenceNumber": "01",
+        "ApplicationTransactionCounter": "FFFF",
+        "AuthorizationRequestKeyIdentifier": "alias/visa-emv",
+    });
+    let current = json!({
+        "CurrentPinPekIdentifier": "alias/visa-pin",
+        "CurrentEncryptedPinBlock": "24F75359406960E5",
+    });
+    let mac = |encrypted: &str| {
+        let message = format!("8424000210000000{encrypted}");
+        let script = json!({
+            "KeyIdentifier": "alias/visa-smi",
+            "MessageData": message,
+            "GenerationAttributes": { "EmvMac": {
+                "MajorKeyDerivationMode": "EMV_OPTION_A",
+                "PrimaryAccountNumber": "1234567890123456",
+                "PanSequenceNumber": "01",
+                "SessionKeyDerivationMode": "VISA",
+                "SessionKeyDerivationValue": { "ApplicationTransactionCounter": "FFFF" },
+            } },
+        });
+        world.paid(&key, "/mac/generate", &script)["Mac"].clone()
+    };
+    for (visa, encrypted, members) in [
+        (visa.clone(), "D421231A6FD2F0FAEE671384F0D3A7B9", 2),
+        (with(&visa, "CurrentPinAttributes", current), "C29371CC36BA70C1EE671384F0D3A7B9", 4),
+    ] {
+        let request = json!({
+            "NewPinPekIdentifier": "alias/visa-pin",
+            "NewEncryptedPinBlock": "8F59D94C4087EDEA",
+            "PinBlockFormat": "ISO_FORMAT_0",
+            "SecureMessagingIntegrityKeyIdentifier": "alias/visa-smi",
+            "SecureMessagingConfidentialityKeyIdentifier": "alias/visa-smc",
+            "MessageData": "8424000210000000",
+            "DerivationMethodAttributes": { "Visa": visa },
+        });
+        let made = world.paid(&key, "/macemvpinchange/generate", &request);
+        assert_eq!(made["EncryptedPinBlock"], encrypted);
+        assert_eq!(made["Mac"], mac(encrypted));
+        assert_eq!(made["VisaAmexDerivationOutputs"].as_object().expect("an object").len(), members);
+    }
+}
+
 /// FIPS 197, appendix C.1, and SP 800-38A, F.2.1.
 #[test]
 fn data_is_encrypted_decrypted_and_encrypted_again() {
