@@ -1,14 +1,14 @@
 //! The parts of a running node, as its threads need them: those that serve clients, obey the operator, and
 //! carry out orders of other nodes.
 
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use parking_lot::Mutex;
 use polyclave_api::{CertificateDate, KeysReport, NodeStatus, StandbyReport};
-use polyclave_protocol::{PartySet, versions};
+use polyclave_protocol::versions;
 use polyclave_store::{Incarnation, Store};
 
 use crate::Result;
@@ -55,10 +55,11 @@ pub(crate) struct Core {
 pub(crate) struct PairBoard {
     /// Takes the orders of the first node to give keys to a pair.
     pub(crate) orders: SyncSender<PairOrder>,
-    /// How the pairs of this node stood at the last look, each with the numbers of its two nodes.
-    /// [`Core::pair_states`] has the keys as they are now.
-    pub(crate) states: Mutex<Vec<(PartySet, PairState)>>,
+    /// Finds out how the pairs of this node stand, if it keeps some.
+    pub(crate) states: OnceLock<StatesOfPairs>,
 }
+
+type StatesOfPairs = Box<dyn Fn(&Core) -> Vec<PairState> + Send + Sync>;
 
 /// An order to give keys to a standby pair, by the name of the meeting and the number of the pair.
 pub(crate) type PairOrder = ([u8; 16], u8);
@@ -114,20 +115,9 @@ impl Core {
         apart(&ahead)
     }
 
-    /// How the standby pairs of this node stand. The keys that they lack are counted now: a key that was made
-    /// since the last look is one of them.
+    /// How the standby pairs of this node stand now.
     pub(crate) fn pair_states(&self) -> Vec<PairState> {
-        let mut states = self.pairs.states.lock();
-        let standby = self.service.keys.standby();
-        // If the store cannot be read, the last counts stay.
-        if let (false, Ok(wanted)) = (states.is_empty(), standby.wanted(&self.store)) {
-            let shares = standby.change();
-            for (pair, state) in states.iter_mut() {
-                let ids = shares.of(*pair).map(|shares| shares.ids()).unwrap_or_default();
-                (state.keys, state.lacking) = (ids.len() as u64, wanted.difference(&ids).count() as u64);
-            }
-        }
-        states.iter().map(|(_, state)| state.clone()).collect()
+        self.pairs.states.get().map_or_else(Vec::new, |states| states(self))
     }
 
     /// Starts a thread of this node.

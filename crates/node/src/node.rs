@@ -1,13 +1,12 @@
 //! A running node, from start to stop.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use polyclave_api::NodeStatus;
 use polyclave_config::{Card, Cluster, NodeDir, NodeLimits, Role};
 use polyclave_protocol::Error;
@@ -300,7 +299,7 @@ fn start(
         dates,
         warn_days: settings.certificates.warn_days,
         most_followed: files.followed,
-        pairs: PairBoard { orders, states: Mutex::default() },
+        pairs: PairBoard { orders, states: OnceLock::new() },
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
     reload::log(&core);
@@ -322,7 +321,9 @@ fn start(
         receive_clients(core, reception, &|pair| of_clients.core_of(pair));
     })?);
     if core.members.cluster.has_standby() {
-        let (dir, given) = (dir.clone(), pairs.clone());
+        let (dir, given, told) = (dir.clone(), pairs.clone(), pairs.clone());
+        // Nothing was set before.
+        let _ = core.pairs.states.set(Box::new(move |core| standby::states(core, &told)));
         threads.push(core.spawn("standby", move |core| standby::keep(core, &dir, &pairs))?);
         // Not joined: this thread may wait for a peer as long as the peer may compute.
         drop(core.spawn("keys for pairs", move |core| standby::give(core, &given, &orders_of_pairs))?);

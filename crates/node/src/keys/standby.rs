@@ -98,11 +98,6 @@ impl StandbyStores {
 }
 
 impl Changing<'_> {
-    /// The shares for a pair.
-    pub(crate) fn of(&self, pair: PartySet) -> Option<&Arc<PairShares>> {
-        self.0.iter().find(|(of, _)| *of == pair).map(|(_, shares)| shares)
-    }
-
     /// Takes the shares of a pair into use, or none for the pair.
     pub(crate) fn set(&mut self, pair: PartySet, shares: Option<Arc<PairShares>>) {
         self.0.retain(|(of, _)| *of != pair);

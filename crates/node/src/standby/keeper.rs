@@ -164,15 +164,7 @@ impl Keeper<'_> {
 
     /// Tells operators how the pairs stand.
     fn tell_states(&self) {
-        let core = self.core;
-        let connected = core.network.peers.connected();
-        let pairs = self.pairs.0.read().clone();
-        let states = pairs.iter().map(|pair| {
-            let third = core.members.all().without(pair.set);
-            (pair.set, pair.state(core, !third.without(connected).is_empty()))
-        });
-        *core.pairs.states.lock() = states.collect();
-        for state in core.pair_states() {
+        for state in self.core.pair_states() {
             let labels = [("partner", state.partner.clone())];
             metrics::gauge!("polyclave_standby_ready", &labels).set(f64::from(u8::from(state.ready)));
             metrics::gauge!("polyclave_standby_serves", &labels).set(f64::from(u8::from(state.serves)));

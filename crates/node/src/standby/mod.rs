@@ -53,7 +53,7 @@ use parking_lot::RwLock;
 use polyclave_config::Cluster;
 use polyclave_protocol::{Party, PartySet};
 
-use crate::core::Core;
+use crate::core::{Core, PairState};
 use pair::Pair;
 
 pub(crate) use keeper::{give, keep};
@@ -71,6 +71,28 @@ impl Pairs {
     fn of(&self, set: PartySet) -> Option<Arc<Pair>> {
         self.0.read().iter().find(|pair| pair.set == set).cloned()
     }
+}
+
+/// How the pairs of a node stand now, also those that have not begun.
+pub(crate) fn states(core: &Core, pairs: &Pairs) -> Vec<PairState> {
+    let (connected, wanted) =
+        (core.network.peers.connected(), core.service.keys.standby().wanted(&core.store));
+    let state = |set: PartySet| {
+        let others: PartySet = set.iter().filter(|party| *party != core.members.me).collect();
+        let partner = core.members.names_of(others).concat();
+        let not_ready = |why: String| PairState { partner, why_not_ready: Some(why), ..PairState::default() };
+        match (pairs.of(set), &wanted) {
+            (Some(pair), Ok(wanted)) => {
+                let third = core.members.all().without(set);
+                pair.state(core, !third.without(connected).is_empty(), wanted)
+            }
+            (None, Ok(wanted)) => {
+                PairState { lacking: wanted.len() as u64, ..not_ready("it has not begun yet".into()) }
+            }
+            (_, Err(e)) => not_ready(core.members.message(e)),
+        }
+    };
+    sets_of(&core.members.cluster, core.members.me).into_iter().map(state).collect()
 }
 
 /// The standby pairs of a cluster that a node is in, each with its number among all pairs.

@@ -1,10 +1,11 @@
 //! One standby pair at one of its two nodes: a cluster of two nodes in the process of a node, with its own
 //! common secrets, epochs, stock and channels, and the node's clients, rules, audit log and budgets.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -181,7 +182,7 @@ impl Pair {
             dates: all.dates.clone(),
             warn_days: all.warn_days,
             most_followed: all.most_followed,
-            pairs: PairBoard { orders, states: Mutex::default() },
+            pairs: PairBoard { orders, states: OnceLock::new() },
         });
         core.material.load()?;
         core.material.resume_quarantine();
@@ -237,16 +238,18 @@ impl Pair {
         }
     }
 
-    /// How it stands, while the third node is away or not. The keys are not counted here.
-    pub(super) fn state(&self, all: &Core, third_is_away: bool) -> PairState {
+    /// How it stands, while the third node is away or not, and pairs get these keys.
+    pub(super) fn state(&self, all: &Core, third_is_away: bool, wanted: &BTreeSet<[u8; 16]>) -> PairState {
+        let there = self.shares.ids();
         let why_not_ready = self.why_not_ready();
         PairState {
             partner: self.partner(all),
             ready: why_not_ready.is_none(),
             serves: third_is_away && why_not_ready.is_none(),
             why_not_ready,
+            keys: there.len() as u64,
+            lacking: wanted.difference(&there).count() as u64,
             blocks: self.core().map_or(0, |core| core.service.computed.load(Relaxed)),
-            ..PairState::default()
         }
     }
 }
