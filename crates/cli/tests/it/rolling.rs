@@ -33,6 +33,9 @@ const SOON: Duration = Duration::from_secs(2);
 /// How often each node is ended; as often as this variable says by hand.
 const TURNS: usize = 3;
 const TURNS_BY_HAND: &str = "POLYCLAVE_ROLLING_TURNS";
+/// By hand: for how many milliseconds all nodes run before the next one is ended. With a rest that is longer
+/// than a request takes, no request meets two ends.
+const REST_BY_HAND: &str = "POLYCLAVE_ROLLING_REST";
 
 #[test]
 fn no_request_fails_while_nodes_of_shamir_active_start_again_one_after_the_other() {
@@ -85,10 +88,13 @@ fn no_request_fails_while_three_nodes_with_standby_are_upgraded_and_one_goes_bac
 
 fn no_request_fails(options: &str, end: fn(Running)) {
     let (place, this) = (Place::new(), Release::this());
-    let by_hand = std::env::var(TURNS_BY_HAND).ok().map(|turns| turns.parse().expect("a number"));
+    let by_hand = |name| std::env::var(name).ok().map(|number| number.parse().expect("a number"));
+    let turns = by_hand(TURNS_BY_HAND).map_or(TURNS, |turns| turns as usize);
+    let rest = Duration::from_millis(by_hand(REST_BY_HAND).unwrap_or_default());
     let load = under_load(&place, options, (&this, &this), WhenDry::Fails, |cluster| {
         let count = cluster.nodes.len();
-        for number in 0..by_hand.unwrap_or(TURNS) * count {
+        for number in 0..turns * count {
+            std::thread::sleep(rest);
             cluster.restart_after(end, number % count, &this);
         }
     });
