@@ -22,6 +22,7 @@ mod verify_card_value;
 mod verify_join_request;
 mod verify_mac;
 mod verify_pin;
+mod verify_script_mac;
 
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,7 @@ pub use verify_card_value::VerifyCardValue;
 pub use verify_join_request::VerifyJoinRequest;
 pub use verify_mac::VerifyMac;
 pub use verify_pin::VerifyPin;
+pub use verify_script_mac::VerifyScriptMac;
 
 /// A command on one card or message. Messages between programs number the variants: new ones go to the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +101,8 @@ pub enum Command {
     DeriveSessionKeys(DeriveSessionKeys),
     /// A new PIN for a chip card of Visa.
     ChangePinVisa(ChangePinVisa),
+    /// Whether the MAC of a command to a chip card is right.
+    VerifyScriptMac(VerifyScriptMac),
 }
 
 impl Command {
@@ -127,6 +131,7 @@ impl Command {
             Command::AcceptJoin(command) => command,
             Command::DeriveSessionKeys(command) => command,
             Command::ChangePinVisa(command) => command,
+            Command::VerifyScriptMac(command) => command,
         }
     }
 }

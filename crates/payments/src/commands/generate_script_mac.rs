@@ -3,8 +3,8 @@
 use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};
 
-use crate::emv::{EmvCard, SessionKey, card_key, integrity_role};
-use crate::mac::{self, MOST_BYTES, MessagePadding};
+use crate::emv::script::MacScript;
+use crate::emv::{EmvCard, SessionKey, integrity_role};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::wiring::Wiring;
 
@@ -23,8 +23,8 @@ pub struct GenerateScriptMac {
 }
 
 impl GenerateScriptMac {
-    fn padded(&self) -> Vec<u8> {
-        MessagePadding::BitAndZeros.padded(&self.message, 8)
+    fn script(&self) -> MacScript<'_> {
+        MacScript { card: &self.card, session_key: &self.session_key, message: &self.message }
     }
 }
 
@@ -39,14 +39,7 @@ impl Payment for GenerateScriptMac {
 
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String> {
         check_roles(&self.roles(), keys)?;
-        self.card.check()?;
-        if !(4..=8).contains(&self.length) {
-            return Err("the MAC of a script has 4 to 8 bytes".into());
-        }
-        match (1..=MOST_BYTES).contains(&self.message.len()) {
-            true => self.session_key.check_message(self.padded().len()),
-            false => Err(format!("a script command has 1 to {MOST_BYTES} bytes")),
-        }
+        self.script().check(self.length.into())
     }
 
     fn issues(&self) -> bool {
@@ -54,27 +47,21 @@ impl Payment for GenerateScriptMac {
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {
-        let blocks = self.padded().len() / 8;
-        format!("generate-script-mac-{}-{}-{blocks}", self.length, self.session_key.name())
+        format!("generate-script-mac-{}-{}", self.length, self.script().name())
     }
 
     fn circuit(&self, keys: &[KeyFacts<'_>], element_bits: u8) -> Circuit {
         let (mut w, expanded) = Wiring::new(self, keys, element_bits);
-        let card_key = EmvCard::key(&mut w, &expanded[0]);
-        let key = self.session_key.derive(&mut w, &card_key);
-        let cipher = w.cipher("3des-ede2");
-        let key = w.expand(&cipher, &key);
-        let message = w.public(self.padded().len());
-        let mac = mac::retail(&mut w, &key, &message);
+        let mac = self.script().mac(&mut w, &expanded[0]);
         w.answer(&mac.part(0..self.length.into()));
         w.finish()
     }
 
     fn public(&self, _: &[KeyFacts<'_>]) -> Vec<u8> {
-        [self.card.public(), self.session_key.public(), self.padded()].concat()
+        self.script().public()
     }
 
     fn blocks(&self, _: &[KeyFacts<'_>]) -> Vec<u64> {
-        vec![card_key::BLOCKS + self.session_key.blocks() + (self.padded().len() / 8) as u64 + 2]
+        vec![self.script().blocks()]
     }
 }

@@ -63,6 +63,59 @@ impl ScriptPadding {
     }
 }
 
+/// A command to a card that is authenticated and brings no PIN.
+pub(crate) struct MacScript<'a> {
+    pub(crate) card: &'a EmvCard,
+    pub(crate) session_key: &'a SessionKey,
+    pub(crate) message: &'a [u8],
+}
+
+impl MacScript<'_> {
+    /// With a MAC of so many bytes.
+    pub(crate) fn check(&self, mac_bytes: usize) -> Result<(), String> {
+        self.card.check()?;
+        if !(4..=BLOCK).contains(&mac_bytes) {
+            return Err("the MAC of a script has 4 to 8 bytes".into());
+        }
+        match (1..=MOST_BYTES).contains(&self.message.len()) {
+            true => self.session_key.check_message(self.padded().len()),
+            false => Err(format!("a script command has 1 to {MOST_BYTES} bytes")),
+        }
+    }
+
+    fn padded(&self) -> Vec<u8> {
+        MessagePadding::BitAndZeros.padded(self.message, BLOCK)
+    }
+
+    /// A part of the name of a circuit.
+    pub(crate) fn name(&self) -> String {
+        format!("{}-{}", self.session_key.name(), self.padded().len() / BLOCK)
+    }
+
+    /// The MAC, a whole block.
+    pub(crate) fn mac(&self, w: &mut Wiring, master: &Key) -> Value {
+        let key = session_key(w, self.session_key, master);
+        let message = w.public(self.padded().len());
+        mac::retail(w, &key, &message)
+    }
+
+    pub(crate) fn public(&self) -> Vec<u8> {
+        [self.card.public(), self.session_key.public(), self.padded()].concat()
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        card_key::BLOCKS + self.session_key.blocks() + (self.padded().len() / BLOCK) as u64 + 2
+    }
+}
+
+/// A master key's for the transaction.
+fn session_key(w: &mut Wiring, derivation: &SessionKey, master: &Key) -> Key {
+    let card_key = EmvCard::key(w, master);
+    let key = derivation.derive(w, &card_key);
+    let cipher = w.cipher("3des-ede2");
+    w.expand(&cipher, &key)
+}
+
 /// A command that brings a PIN: to which card, how, and what comes before the PIN.
 pub(crate) struct PinScript<'a> {
     pub(crate) card: &'a EmvCard,
@@ -107,10 +160,7 @@ impl PinScript<'_> {
 
     /// A master key's for the transaction.
     pub(crate) fn session(&self, w: &mut Wiring, master: &Key) -> Key {
-        let card_key = EmvCard::key(w, master);
-        let key = self.session_key.derive(w, &card_key);
-        let cipher = w.cipher("3des-ede2");
-        w.expand(&cipher, &key)
+        session_key(w, self.session_key, master)
     }
 
     /// Answers the encrypted PIN and the MAC.

@@ -1,7 +1,9 @@
 //! `GenerateMac` and `VerifyMac`.
 
-use polyclave_payments::commands::{GenerateMac, GenerateScriptMac, VerifyMac};
-use polyclave_payments::{Command, DukptUsage, KeySource, MacInput, MacMethod, MessagePadding, SessionKey};
+use polyclave_payments::commands::{GenerateMac, GenerateScriptMac, VerifyMac, VerifyScriptMac};
+use polyclave_payments::{
+    Command, DukptUsage, EmvCard, KeySource, MacInput, MacMethod, MessagePadding, SessionKey,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -136,7 +138,8 @@ impl Attributes {
 }
 
 impl Emv {
-    fn command(&self, message: Vec<u8>, length: u8) -> Result<Command> {
+    /// The card, and how its key becomes that of the transaction.
+    fn read(&self) -> Result<(EmvCard, SessionKey)> {
         let member = "SessionKeyDerivationMode";
         let session_key = match (self.session_key_derivation_mode, &self.session_key_derivation_value) {
             (
@@ -155,8 +158,7 @@ impl Emv {
             }
         };
         let mode = self.major_key_derivation_mode;
-        let card = card(mode, &self.primary_account_number, &self.pan_sequence_number)?;
-        Ok(Command::GenerateScriptMac(GenerateScriptMac { card, session_key, message, length }))
+        Ok((card(mode, &self.primary_account_number, &self.pan_sequence_number)?, session_key))
     }
 }
 
@@ -187,7 +189,9 @@ pub(super) fn read_generate(body: &[u8]) -> Result<Box<dyn Task>> {
         }
         How::Script(emv) => {
             let length = within("MacLength", length.unwrap_or(OF_TDES), 4..=OF_TDES)?;
-            Asked::Command(emv.command(message, length)?)
+            let (card, session_key) = emv.read()?;
+            let command = GenerateScriptMac { card, session_key, message, length };
+            Asked::Command(Command::GenerateScriptMac(command))
         }
     };
     Ok(Box::new(Mac { key, asked }))
@@ -202,12 +206,17 @@ pub(super) fn read_verify(body: &[u8]) -> Result<Box<dyn Task>> {
     if request.mac_length.is_some_and(|length| usize::from(length) != mac.len()) {
         return Err(Exception::Invalid("MacLength", "Mac has another length, counted in bytes".into()));
     }
-    let How::Plain(method, source, usage) = request.verification_attributes.read("VerificationAttributes")?
-    else {
-        return Err(not_served("VerificationAttributes", "the verification of EmvMac"));
+    let command = match request.verification_attributes.read("VerificationAttributes")? {
+        How::Plain(method, source, usage) => {
+            let input = MacInput { method, key: source, usage, message };
+            Command::VerifyMac(VerifyMac { input, mac })
+        }
+        How::Script(emv) => {
+            let (card, session_key) = emv.read()?;
+            Command::VerifyScriptMac(VerifyScriptMac { card, session_key, message, mac })
+        }
     };
-    let input = MacInput { method, key: source, usage, message };
-    Ok(Box::new(Mac { key, asked: Asked::Command(Command::VerifyMac(VerifyMac { input, mac })) }))
+    Ok(Box::new(Mac { key, asked: Asked::Command(command) }))
 }
 
 impl Task for Mac {
@@ -234,7 +243,9 @@ impl Task for Mac {
 
     fn answer(&self, outcome: &[u8], keys: &[Key]) -> Result<Map<String, Value>> {
         let mut answer = Map::new();
-        if !matches!(self.asked, Asked::Command(Command::VerifyMac(_))) {
+        let verifies =
+            |command: &Command| matches!(command, Command::VerifyMac(_) | Command::VerifyScriptMac(_));
+        if !matches!(&self.asked, Asked::Command(command) if verifies(command)) {
             answer.insert("Mac".into(), ::hex::encode_upper(outcome).into());
         }
         keys.iter().for_each(|key| of_key(&mut answer, "", key));
