@@ -151,25 +151,35 @@ fn no_view_of_a_round_key_is_needed_that_is_not_stored() {
     }
 }
 
-/// Each kind of command, with its keys and a known answer as an example.
+/// Each kind of command, with known answers as examples: one for each choice of purposes of keys.
 fn examples() -> String {
     let mut page = String::from(
-        "\n# Examples\n\nOne known answer of each command, as `polyclave pay` takes it, with the keys in order.\n",
+        "\n# Examples\n\nKnown answers of each command, as `polyclave pay` takes it: one for each choice of keys, \
+         which come in this order.\n",
     );
-    let mut known = BTreeSet::new();
-    for (_, command, keys) in commands() {
+    let mut kinds: Vec<(&str, Vec<(String, String)>)> = Vec::new();
+    let commands = commands();
+    for (_, command, keys) in &commands {
         let payment = command.payment();
-        if !known.insert(payment.kind()) {
-            continue;
-        }
-        let right = if payment.issues() { "issue" } else { "pay" };
         let roles = payment.roles();
         let of_keys: Vec<String> =
-            roles.iter().zip(&keys).map(|(role, key)| format!("{} (`{}`)", role.name, key.purpose)).collect();
-        let text = serde_json::to_string_pretty(&command).expect("it can be written");
+            roles.iter().zip(keys).map(|(role, key)| format!("{} (`{}`)", role.name, key.purpose)).collect();
+        let right = if payment.issues() { "issue" } else { "pay" };
         let takes = format!("Right `{right}`. Keys: {}.", of_keys.join(", "));
-        write!(page, "\n## {}\n\n{takes}\n\n```json\n{text}\n```\n", payment.kind())
-            .expect("a text takes all");
+        let text = serde_json::to_string_pretty(command).expect("it can be written");
+        let at = kinds.iter().position(|(kind, _)| *kind == payment.kind()).unwrap_or_else(|| {
+            kinds.push((payment.kind(), Vec::new()));
+            kinds.len() - 1
+        });
+        if kinds[at].1.iter().all(|(known, _)| *known != takes) {
+            kinds[at].1.push((takes, text));
+        }
+    }
+    for (kind, examples) in kinds {
+        write!(page, "\n## {kind}\n").expect("a text takes all");
+        for (takes, text) in examples {
+            write!(page, "\n{takes}\n\n```json\n{text}\n```\n").expect("a text takes all");
+        }
     }
     page
 }
