@@ -169,7 +169,12 @@ impl Place {
 
     /// Makes a cluster in `try` whose nodes make material on several streams. Returns how many nodes it has.
     pub fn cluster_on_several_streams(&self, options: &str) -> usize {
-        self.run(&format!("cluster new try {options}"));
+        self.cluster_on_several_streams_as(&Release::this(), options)
+    }
+
+    /// The same with a program of another release: settings that a later one writes are unknown to it.
+    pub fn cluster_on_several_streams_as(&self, release: &Release, options: &str) -> usize {
+        self.run_as(release, &format!("cluster new try {options}"));
         let nodes = self.names_in("try").iter().filter(|name| name.starts_with("node-")).count();
         (1..=nodes).for_each(|node| self.use_several_streams(node));
         nodes

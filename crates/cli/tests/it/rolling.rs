@@ -245,7 +245,7 @@ fn under_load(
     when_dry: WhenDry,
     work: impl FnOnce(&mut Cluster<'_>),
 ) -> Load {
-    let count = place.cluster_on_several_streams(options);
+    let count = place.cluster_on_several_streams_as(old, options);
     (1..=count).for_each(|node| place.set_stock(node, STOCK, 0));
     let nodes: Vec<Running> = (0..count).map(|node| start(place, node, old)).collect();
     nodes.iter().for_each(|node| drop(node.wait_for("is ready")));

@@ -6,6 +6,7 @@
 //! Clients are told to wait and ask again, and do so here; the report counts it.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use polyclave_client::Client;
 use polyclave_config::ClientDir;
@@ -97,6 +98,9 @@ impl Cluster<'_> {
         }
         self.place.until("fresh shares", || secrets().iter().all(|secrets| *secrets != before[0]));
         super::until_stock_is_made(self.place);
+        // Pairs begin anew. Nodes of the release before this one told what they saw a second ago.
+        std::thread::sleep(Duration::from_millis(1500));
+        super::until_pairs_are_ready(self.place, releases.len());
     }
 }
 
