@@ -32,7 +32,7 @@ use super::commitments::{Commitments, Committed, OPENED, active, label_of, open}
 use super::item::{Given, Item, Part};
 use super::plan::{Place, Plan, Section};
 use super::roles::{BY_FIRST, BY_SECOND, HIDDEN, Role};
-use super::seed::{Seed, number};
+use super::seed::{Seed, Wires, number};
 use super::shape::by_lane;
 use crate::Result;
 use crate::garbling::LABEL;
@@ -111,12 +111,6 @@ impl Piece<'_> {
     fn first(&self, plan: &Plan, committed: Committed) -> u64 {
         committed.first(self.section, plan.extent(self.section)) + self.place.wires.start as u64
     }
-
-    /// What is about to be compared.
-    fn begin(&self, claim: &mut Claim) {
-        claim.update(&(self.value.port as u64).to_le_bytes());
-        claim.update(&[u8::from(matches!(self.value.bits, Bits::Public(_)))]);
-    }
 }
 
 /// The pieces of some values, in the order of messages.
@@ -192,7 +186,6 @@ impl GarbledThree {
         let mut second = Claim::new(What::SentBySecond, &item.name);
         let mut labels = Zeroizing::new(Vec::new());
         for piece in pieces {
-            [&mut first, &mut second].into_iter().for_each(|claim| piece.begin(claim));
             let wires = piece.place.wires.len();
             let [len_0, len_2] = piece.value.lengths(wires);
             let from_first = of_first.split_off(..len_0).expect("lengths were added up");
@@ -217,11 +210,12 @@ impl GarbledThree {
                 }),
             );
         }
-        // Both are compared before either is acted on: a digest that does not fit says nothing of the other.
-        let fits = [first.is(vouched_first), second.is(vouched_second)];
-        match fits {
-            [true, true] => Ok(labels),
-            _ => Err(self.garblers_differ("labels of inputs")),
+        if !first.is(vouched_first) {
+            return Err(self.garblers_differ("labels that the first garbler sent"));
+        }
+        match second.is(vouched_second) {
+            true => Ok(labels),
+            false => Err(self.garblers_differ("labels that the second garbler sent")),
         }
     }
 }
@@ -233,7 +227,6 @@ fn first_message(item: &Item, plan: &Plan, seed: &Seed, pieces: &[Piece<'_>]) ->
     let length = pieces.iter().map(|piece| piece.value.lengths(piece.place.wires.len())[0]).sum::<usize>();
     let mut message = Zeroizing::new(Vec::with_capacity(length + claim::BYTES));
     for piece in pieces {
-        piece.begin(&mut claim);
         let wires = seed.wires(piece.section, plan.extent(piece.section));
         let range = piece.place.wires.clone();
         match piece.value.bits {
@@ -261,7 +254,6 @@ fn second_message(item: &Item, plan: &Plan, seed: &Seed, pieces: &[Piece<'_>]) -
     let length = pieces.iter().map(|piece| piece.value.lengths(piece.place.wires.len())[1]).sum::<usize>();
     let mut message = Zeroizing::new(Vec::with_capacity(length + claim::BYTES));
     for piece in pieces {
-        piece.begin(&mut claim);
         let wires = seed.wires(piece.section, plan.extent(piece.section));
         let range = piece.place.wires.clone();
         match piece.value.bits {
@@ -286,19 +278,14 @@ fn second_message(item: &Item, plan: &Plan, seed: &Seed, pieces: &[Piece<'_>]) -
 }
 
 /// Active labels of the component that the evaluator lacks, at a garbler.
-fn hidden_labels(
-    piece: &Piece<'_>,
-    wires: &super::seed::Wires,
-    delta: u128,
-    role: Role,
-) -> Zeroizing<Vec<u8>> {
+fn hidden_labels(piece: &Piece<'_>, wires: &Wires, delta: u128, role: Role) -> Zeroizing<Vec<u8>> {
     let zeros = &wires.component(HIDDEN)[piece.place.wires.clone()];
     let labels = zeros.iter().zip(piece.bits(own_share(role, HIDDEN)));
     Zeroizing::new(labels.flat_map(|(zero, bit)| active(zero, delta, *bit)).collect())
 }
 
 /// Active labels of a public value.
-fn public_labels(piece: &Piece<'_>, wires: &super::seed::Wires, delta: u128) -> Zeroizing<Vec<u8>> {
+fn public_labels(piece: &Piece<'_>, wires: &Wires, delta: u128) -> Zeroizing<Vec<u8>> {
     let labels = piece.place.wires.clone().zip(piece.bits(0));
     let label = |(wire, bit): (usize, &u8)| active(&wires.input(wire).to_le_bytes(), delta, *bit);
     Zeroizing::new(labels.flat_map(label).collect())

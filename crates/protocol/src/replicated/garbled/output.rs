@@ -21,6 +21,7 @@
 //! * *An abort tells nothing*: an evaluator that follows the protocol always passes. One that does not can
 //!   make the first garbler abort, as by silence, and knows the outcome beforehand.
 
+use polyclave_cipher::Compiled;
 use polyclave_kernels::label_hash::Label;
 use zeroize::Zeroizing;
 
@@ -37,7 +38,6 @@ use crate::garbling::Registers;
 use crate::interface::net::Net;
 use crate::unchecked::Unchecked;
 use crate::{Error, Result};
-use polyclave_cipher::Compiled;
 
 impl GarbledThree {
     /// Shares of all outputs, by the names of their ports. `labels` is what the evaluator has computed. Uses
@@ -148,7 +148,7 @@ impl GarbledThree {
 }
 
 /// The shares of each port, from those of all sections one after another.
-fn by_port(
+pub(super) fn by_port(
     compiled: &Compiled,
     plan: &Plan,
     item: &Item,
