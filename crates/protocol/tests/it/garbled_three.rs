@@ -219,8 +219,17 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         let mut protocol = config.join(&setup, session.stream(), net.members())?;
         let compiled = aes(&protocol, Direction::Encrypt);
         let block = bits(BLOCK);
-        let [of_block, of_key] = ports(&compiled).map(|port| compiled.inputs()[port].name.clone());
         let mut refused = Vec::new();
+        let [of_block, of_key] = ports(&compiled).map(|port| compiled.inputs()[port].name.clone());
+
+        // What `replicated-active` has not proven yet may be wrong.
+        let mut active = ReplicatedActiveConfig::default().join(&setup, session.stream(), net.members())?;
+        let tables = catalog::find("aes-128").expect("the catalog has it");
+        let tables = compile(&tables.key_schedule, &active);
+        let batch = prepare(&mut active, &tables, 1, net)?;
+        let unproven = evaluate(&mut active, &tables, 1, &[Input::Public(&cells(KEY))], batch, net)?;
+        let fresh = prepare(&mut protocol, &compiled, 1, net)?;
+        refused.push(protocol.give(&compiled, fresh, &of_key, &unproven[0], net).err());
 
         let mut bare = prepare(&mut protocol, &compiled, 2, net)?;
         refused.push(protocol.take(&compiled, &mut bare, 1).err());
@@ -258,7 +267,7 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         Ok(refused.iter().map(|error| matches!(error, Some(polyclave_protocol::Error::Misuse(_)))).collect())
     });
     for outcome in outcomes {
-        assert_eq!(outcome, Ok(vec![true; 11]));
+        assert_eq!(outcome, Ok(vec![true; 12]));
     }
 }
 

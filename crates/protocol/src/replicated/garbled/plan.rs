@@ -126,3 +126,32 @@ impl Section {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_cipher::compile;
+
+    use super::super::tests::circuit;
+    use super::*;
+
+    #[test]
+    fn every_wire_and_gate_has_its_own_number_and_place() {
+        let compiled = compile(&circuit(), &polyclave_cipher::AnyMap);
+        let plan = Plan::of(&compiled).expect("it is of bits");
+        let (lane, uniform) = (plan.extent(Section::Lane(3)), plan.extent(Section::Uniform));
+        assert_eq!(lane, Extent { gates: 2, inputs: 2, outputs: 2 });
+        assert_eq!(uniform, Extent { gates: 0, inputs: 2, outputs: 0 });
+        assert_eq!(plan.total(5, |extent| extent.inputs), 12);
+        for count in [1, 3, 100_000] {
+            let sections = Section::all(2..5).map(|section| section.first(count));
+            let mut firsts: Vec<u64> = sections.collect();
+            firsts.sort_unstable();
+            assert!(firsts.windows(2).all(|pair| pair[1] - pair[0] >= count as u64), "{firsts:?}");
+        }
+        let sections = |port: usize| plan.inputs[port].sections(2..4).collect::<Vec<_>>();
+        assert_eq!(sections(0), [Section::Lane(2), Section::Lane(3)]);
+        assert_eq!(sections(1), [Section::Uniform]);
+        let all: Vec<Section> = Section::all(2..4).collect();
+        assert_eq!(all, [Section::Uniform, Section::Lane(2), Section::Lane(3)]);
+    }
+}

@@ -7,11 +7,17 @@ use zeroize::Zeroizing;
 use super::super::shared::Shared;
 use crate::{Error, Result};
 
-/// The same value in cells of so many bits, as the blocks that people write have it.
+/// The same value in cells of so many bits, as the blocks that people write have it: cells that share a byte
+/// are whole parts of it.
 pub(super) fn in_cells(value: &Shared, bits: u8) -> Result<Shared> {
+    if bits == value.bits {
+        return Ok(value.clone());
+    }
     let total = value.count * usize::from(value.bits);
-    if bits == 0 || bits > 8 || !total.is_multiple_of(usize::from(bits)) {
-        return Err(Error::Misuse(format!("{total} bits are no cells of {bits} bits")));
+    let is_part = |bits: u8| [1, 2, 4, 8].contains(&bits);
+    if !is_part(bits) || !is_part(value.bits) || !total.is_multiple_of(usize::from(bits)) {
+        let (count, own) = (value.count, value.bits);
+        return Err(Error::Misuse(format!("{count} cells of {own} bits are no cells of {bits} bits")));
     }
     let count = total / usize::from(bits);
     let mut rows = Zeroizing::new(Vec::with_capacity(2 * count * value.lanes));
@@ -59,7 +65,10 @@ mod tests {
         assert_eq!((bits.bits, bits.count, bits.lanes), (1, 24, 5));
         assert_eq!(bits.blocks(0), value.blocks(0));
         assert_eq!(in_cells(&bits, 8).expect("and back").rows, value.rows);
-        assert!(in_cells(&bits, 7).is_err() && in_cells(&bits, 0).is_err());
+        assert_eq!(in_cells(&bits, 1).expect("as it is").rows, bits.rows);
+        assert!([0, 3, 7, 16].into_iter().all(|width| in_cells(&bits, width).is_err()));
+        let odd = Shared { bits: 1, count: 12, ..bits.clone() };
+        assert!(in_cells(&odd, 8).is_err(), "half a byte is left");
         let lanes = by_lane(bits.share(0), 5);
         assert_eq!(lanes[24], bits.share(0)[1], "the first cell of the second lane");
         assert_eq!(&**by_cell(&lanes, 5), bits.share(0));

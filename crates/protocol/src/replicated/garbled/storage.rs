@@ -26,7 +26,8 @@ impl Item {
         let rows = self.part.rows();
         let of_given =
             |given: &Option<Given>| 1 + given.as_ref().map_or(0, |given| 32 + 4 + given.labels.len());
-        let len = 5 + 32 + 16 + 32 + 1 + 48 + rows.iter().map(|row| 4 + row.len()).sum::<usize>();
+        let keys = [32, 48, 16][self.part.role() as usize];
+        let len = 5 + 32 + 16 + 32 + 1 + keys + rows.iter().map(|row| 4 + row.len()).sum::<usize>();
         let len = len + 4 + self.given.iter().map(of_given).sum::<usize>();
         // Allocated at its full size: growing would leave copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(len));
@@ -113,4 +114,69 @@ impl Item {
 fn row<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let len = u32::from_le_bytes(reader.array()?);
     reader.take(len as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ME: Party = Party(1);
+
+    fn parts() -> [Part; 3] {
+        let (seed, masks) = (Seed::from_bytes(&[5; 32]), Zeroizing::new([6; 16]));
+        [
+            Part::First { seed: seed.clone(), outputs: Zeroizing::new(vec![7; 32]) },
+            Part::Second { seed, masks: masks.clone() },
+            Part::Evaluator {
+                tables: vec![1; 64],
+                decoding: vec![2; 2],
+                masks,
+                mask_labels: Zeroizing::new(vec![3; 32]),
+            },
+        ]
+    }
+
+    fn saved() -> Vec<Zeroizing<Vec<u8>>> {
+        let given = Given { digest: [4; 32], labels: Zeroizing::new(vec![9; 48]) };
+        let item = |part| Item {
+            name: Name { lot: [8; 32], lanes: 3..5 },
+            circuit: [2; 32],
+            part,
+            given: vec![None, Some(given.clone())],
+        };
+        parts().map(|part| item(part).save(ME)).into_iter().collect()
+    }
+
+    #[test]
+    fn items_of_all_roles_come_back_whole_and_to_their_party_alone() {
+        for (bytes, part) in saved().into_iter().zip(parts()) {
+            assert_eq!(bytes.len(), bytes.capacity(), "nothing was left behind by growing");
+            let item = Item::restore(&bytes, ME).expect("it was saved here");
+            assert_eq!((item.lanes(), item.part.role()), (2, part.role()));
+            assert_eq!(item.part.rows(), part.rows());
+            assert!(item.given[0].is_none() && item.given[1].as_ref().is_some_and(|g| g.labels().len() == 3));
+            assert_eq!(item.save(ME), bytes);
+            assert!(Item::restore(&bytes, Party(0)).is_err());
+            assert!((0..bytes.len()).all(|len| Item::restore(&bytes[..len], ME).is_err()));
+            assert!(Item::restore(&[&bytes[..], &[0]].concat(), ME).is_err());
+        }
+    }
+
+    mod fuzz {
+        use polyclave_harness::{fuzz, within_memory};
+
+        use super::*;
+
+        #[test]
+        fn no_stored_bytes_panic_or_claim_more_than_came_and_what_is_read_comes_back() {
+            let valid = saved().iter().map(|bytes| bytes.to_vec()).collect();
+            fuzz!("stored-garbled-three", &[], valid, |bytes: &[u8]| {
+                within_memory(4096 + 64 * bytes.len(), || {
+                    if let Ok(item) = Item::restore(bytes, ME) {
+                        assert_eq!(&**item.save(ME), bytes);
+                    }
+                });
+            });
+        }
+    }
 }
