@@ -1,6 +1,6 @@
-//! A party that departs from the protocol in one place, and otherwise accepts what follows from it: a cheating
-//! first garbler verifies no outputs, and a cheating evaluator believes what it tells. Each of these is found
-//! by one check alone. Without this check an honest party would take a wrong output.
+//! A party that departs from the protocol in one place, and otherwise accepts what follows from it: a
+//! cheating first garbler verifies no outputs, and a cheating evaluator believes what it tells. Each of these
+//! is found by one check alone. Without this check an honest party would take a wrong output.
 
 use polyclave_cipher::compile;
 use zeroize::Zeroizing;

@@ -16,10 +16,10 @@
 //!   not. Its labels have random colours, so they do not tell the bits.
 //! * *A public value* comes as labels of the sums, by the first garbler. The second's digest has these labels
 //!   and the value, so that all three mean the same value.
-//! * *No selective failure*: the evaluator compares what it received with what follows from its own shares and
-//!   from the messages. If both garblers follow the protocol all comparisons pass, and if one does not, their
-//!   result follows from what this one has changed, not from a share that it lacks. Figure 2 aborts in the
-//!   same places.
+//! * *No selective failure*: the evaluator compares what it received with what follows from its own shares
+//!   and from the messages. If both garblers follow the protocol all comparisons pass, and if one does not,
+//!   their result follows from what this one has changed, not from a share that it lacks. Figure 2 aborts in
+//!   the same places.
 
 use polyclave_cipher::Cells;
 use polyclave_kernels::label_hash::Label;

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn bits_come_back_from_every_form() {
-        let rows = Zeroizing::new((0..2 * 3 * 5).map(|i| i * 37 + 1).collect::<Vec<u8>>());
+        let rows = Zeroizing::new((0..2 * 3 * 5_u8).map(|i| i.wrapping_mul(37)).collect::<Vec<u8>>());
         let value = Shared { bits: 8, count: 3, lanes: 5, rows, unchecked: Unchecked::default() };
         let bits = in_cells(&value, 1).expect("bytes are bits");
         assert_eq!((bits.bits, bits.count, bits.lanes), (1, 24, 5));

@@ -138,32 +138,63 @@ fn nothing_of_a_lot_comes_again_in_another_lane_or_lot() {
     }
 }
 
+/// Where a fault is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum At {
+    Garbling,
+    LabelsAhead,
+    Labels,
+    Outputs,
+}
+
 /// Whoever has found a fault computes and releases nothing more in the session.
 #[test]
 fn after_an_error_nothing_is_released_or_computed() {
-    let outcomes = run_parties(3, |net| {
-        let config = GarbledThreeConfig::default();
-        let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
-        let compiled = compile(&circuit(), &protocol);
-        let x = shared(X, 1, net.me());
-        let item = prepare(&mut protocol, &compiled, 1, net)?;
-        let kept = prepare(&mut protocol, &compiled, 1, net)?;
-        let fault = Fault::FlipBit { byte: 0, bit: 3 };
-        let at = if net.me() == Party(0) { 0 } else { u64::MAX };
-        let given = protocol.give(&compiled, item, "x", &x, &mut Tamper::new(&mut *net, at, fault));
-        if net.me() != Party(2) {
-            return Ok(true);
-        }
-        let refused = |error: Option<Error>| {
-            error.is_some_and(|error| error.to_string().contains("ended with an error"))
-        };
-        let key = key();
+    for at in [At::Garbling, At::LabelsAhead, At::Labels, At::Outputs] {
+        let (cheater, finder) = if at == At::Outputs { (Party(2), Party(0)) } else { (Party(0), Party(2)) };
+        let outcomes = run_parties(3, |net| {
+            let is_cheater = net.me() == cheater;
+            let outcome = until_found(at, is_cheater, net);
+            Ok(net.me() != finder || outcome?)
+        });
+        assert_eq!(outcomes[finder.index()], Ok(true), "{at:?}");
+    }
+}
+
+/// At who finds the fault: whether everything is refused from then on.
+fn until_found(at: At, is_cheater: bool, net: &mut dyn Net) -> Result<bool> {
+    let config = GarbledThreeConfig::default();
+    let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
+    let compiled = compile(&circuit(), &protocol);
+    let (x, key) = (shared(X, 1, net.me()), key());
+    let kept = prepare(&mut protocol, &compiled, 1, net)?;
+    let here = |place: At| if is_cheater && at == place { 0 } else { u64::MAX };
+    let mut run = || -> Result<()> {
+        let item = prepare(&mut protocol, &compiled, 1, &mut faulty(net, here(At::Garbling)))?;
+        let mut item = protocol.give(&compiled, item, "x", &x, &mut faulty(net, here(At::LabelsAhead)))?;
+        let mut registers = protocol.registers(&compiled, 1, &mut item)?;
         let inputs = [Input::Shared(&x), Input::Public(&key)];
-        Ok(given.is_err()
-            && refused(evaluate(&mut protocol, &compiled, 1, &inputs, kept, net).err())
-            && refused(prepare(&mut protocol, &compiled, 1, net).err())
-            && refused(release(&mut protocol, &x, Owner::All, net).err()))
-    });
-    assert_eq!(outcomes, [Ok(true), Ok(true), Ok(true)]);
+        let labels = &mut faulty(net, here(At::Labels));
+        protocol.inputs(compiled.inputs(), &inputs, &mut registers, labels)?;
+        for layer in compiled.layers() {
+            protocol.linear(&layer.linear, &mut registers);
+            protocol.lookup(&compiled, &layer.lookups, &mut registers, &mut item, net)?;
+        }
+        protocol.settle(&compiled, &mut registers, &mut faulty(net, here(At::Outputs))).map(|_| ())
+    };
+    let found = matches!(run(), Err(Error::OneOfTwo { .. } | Error::Peer { .. }));
+    let refused =
+        |error: Option<Error>| error.is_some_and(|error| error.to_string().contains("ended with an error"));
+    let public = Cells::zero(2, 1, 1);
+    let inputs = [Input::Public(&public), Input::Public(&key)];
+    Ok(found
+        && refused(evaluate(&mut protocol, &compiled, 1, &inputs, kept, net).err())
+        && refused(prepare(&mut protocol, &compiled, 1, net).err())
+        && refused(release(&mut protocol, &x, Owner::All, net).err()))
+}
+
+/// A network that flips a bit of the message with this number.
+fn faulty(net: &mut dyn Net, message: u64) -> Tamper<&mut dyn Net> {
+    Tamper::new(net, message, Fault::FlipBit { byte: 0, bit: 0 })
 }
