@@ -10,7 +10,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session, SharedValue};
 use polyclave_protocol::release::{Checked, Released, Unverified};
 use polyclave_protocol::replicated::{
-    Passive, ReplicatedActiveConfig, ReplicatedConfig, ReplicatedFourConfig,
+    GarbledThreeConfig, Passive, ReplicatedActiveConfig, ReplicatedConfig, ReplicatedFourConfig,
 };
 use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::session::{HandshakeParameters, hello};
@@ -34,6 +34,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("replicated: the tower, gates and ANDs", replicated),
     ("replicated-active: a proof of many products", proof_of_many_products),
     ("replicated-four: the tower, gates and ANDs", replicated_four),
+    ("garbled-three: whoever evaluates, and a stored circuit", garbled_three),
     ("replicated: to Shamir sharing", || to_shamir(|_| ())),
     ("spdz: material dealt", spdz_dealt),
     ("tinytable: material dealt", tinytable_dealt),
@@ -200,6 +201,42 @@ fn replicated() {
 fn replicated_four() {
     let circuits = [lookup(table_of("aes-128")), lookup(table_of("des")), lookup(small()), gates()];
     evaluated(&[ReplicatedFourConfig], Setup::Private, &circuits);
+}
+
+/// Inputs of all parties, whoever evaluates. Then a circuit that is garbled ahead, with the labels of a key
+/// that nobody knows; one lane of it is cut off, stored, and used on a shared block.
+fn garbled_three() {
+    let configs = [0, 1, 2].map(|party| GarbledThreeConfig::with_evaluator(Party(party)).expect("there are"));
+    evaluated(&configs, Setup::Private, &[gates()]);
+    let config = GarbledThreeConfig::default();
+    run_parties(config.parties(), |net| {
+        net.in_private = true;
+        let setup = config.setup(net)?;
+        net.in_private = false;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
+        let compiled = compile(&gates(), &protocol);
+        let mut inputs = inputs(&gates(), 1);
+        inputs.iter_mut().for_each(|cells| mark_secret(cells.rows_mut()));
+        let source = |(i, cells)| match Party(i as u8) {
+            owner if owner == net.me() => Input::Mine(cells),
+            owner => Input::From(owner),
+        };
+        let sources: Vec<_> = inputs.iter().enumerate().map(source).collect();
+        let batch = prepare(&mut protocol, &compiled, 1, net)?;
+        let shared = evaluate(&mut protocol, &compiled, 1, &sources, batch, net)?.remove(0);
+        let wide = protocol.in_cells(&protocol.select_lanes(&shared, &[0]), 2)?;
+        let lot = prepare(&mut protocol, &compiled, 2, net)?;
+        let key = compiled.inputs().iter().find(|port| port.uniform).expect("the key").name.clone();
+        let mut lot = protocol.give(&compiled, lot, &key, &wide, net)?;
+        let one = protocol.take(&compiled, &mut lot, 1)?;
+        let stored = protocol.save(one)?;
+        let one = protocol.restore(&stored)?;
+        let sources = compiled.inputs().iter().map(|_| Input::Shared(&shared)).collect::<Vec<_>>();
+        let answer = evaluate(&mut protocol, &compiled, 1, &sources, one, net)?.remove(0);
+        assert!(is_secret(answer.reveal_own_shares()));
+        Ok(())
+    });
 }
 
 fn proof_of_many_products() {

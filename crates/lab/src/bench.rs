@@ -47,7 +47,7 @@ pub struct Arguments {
     cipher: String,
 
     /// How the cipher is evaluated: tables (by its own tables) or boolean (as a Boolean circuit of XOR and
-    /// AND) [default: tables; boolean under garbled-half and -three-halves]
+    /// AND) [default: tables; boolean under garbled protocols of bits]
     #[arg(long, value_name = "tables|boolean")]
     circuit: Option<CircuitChoice>,
 

@@ -42,7 +42,7 @@ pub struct Arguments {
 
     /// How the cipher is evaluated: tables (by its own tables), boolean (as a Boolean circuit of XOR and
     /// AND); or a FILE in Bristol Fashion or the old Bristol format, instead of a cipher [default: tables;
-    /// boolean under garbled-half and -three-halves]
+    /// boolean under garbled protocols of bits]
     #[arg(long, value_name = "tables|boolean|FILE")]
     circuit: Option<CircuitChoice>,
 

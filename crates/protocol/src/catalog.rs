@@ -14,6 +14,7 @@ static OWN: &[&Descriptor] = &[
     &replicated::PASSIVE,
     &replicated::ACTIVE,
     &replicated::FOUR,
+    &replicated::GARBLED,
     &spdz::MASKED_TABLES,
     &spdz::BIT_DECOMPOSITION,
     &spdz::RIVAIN_PROUFF,

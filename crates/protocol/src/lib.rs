@@ -10,6 +10,7 @@ pub mod coins;
 pub mod commitment;
 mod error;
 pub mod evaluate;
+pub mod garbling;
 pub mod ghash;
 pub mod handover;
 pub mod interface;

@@ -5,9 +5,9 @@ use zeroize::Zeroizing;
 
 use super::flight::Flight;
 use super::hash::Hash;
-use super::registers::LABEL;
 use super::three_halves::Coins;
 use super::{EVALUATOR, GARBLER, Garbled, Side, half_gates, three_halves};
+use polyclave_protocol::garbling::LABEL;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::ot::{Pairs, Shape};
 use polyclave_protocol::pool::Pool;

@@ -5,7 +5,7 @@
 use polyclave_kernels::label_hash::{Halves, Label, LabelHash};
 
 use super::flight::Run;
-use super::registers::LABEL;
+use polyclave_protocol::garbling::LABEL;
 
 /// Bytes of a gate and lane.
 pub(super) const BYTES: usize = 2 * LABEL;

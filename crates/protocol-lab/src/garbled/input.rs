@@ -12,9 +12,9 @@ use polyclave_cipher::{Cells, CompiledPort};
 use polyclave_kernels::label_hash::Label;
 use polyclave_kernels::secret::mask;
 
-use super::registers::{LABEL, Registers};
 use super::source::{ROUNDS, Source, choose};
-use super::{Garbled, Shared, Side};
+use super::{Garbled, Registers, Shared, Side};
+use polyclave_protocol::garbling::LABEL;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::{Error, Result};
@@ -30,7 +30,7 @@ impl Garbled {
         let is_garbler = matches!(self.side, Side::Garbler { .. });
         let mut sources = Vec::with_capacity(ports.len());
         for (port, input) in ports.iter().zip(inputs) {
-            let lanes = registers.lanes_of(port);
+            let lanes = registers.labels.lanes_of(port);
             let source = Source::of(port, input, lanes, is_garbler)?;
             if let Source::Shared(shared) = source {
                 shared.refuse_other(&self.setup)?;
@@ -40,12 +40,13 @@ impl Garbled {
             }
             sources.push(source);
         }
-        let chosen = choose(&mut self.transfers, ports, &sources, |port| registers.lanes_of(port), net)?;
+        let chosen =
+            choose(&mut self.transfers, ports, &sources, |port| registers.labels.lanes_of(port), net)?;
         self.counts().rounds += chosen.as_ref().map_or(0, |_| ROUNDS);
         let chosen = chosen.unwrap_or_default();
         let mut chosen = chosen.iter();
         for (port, source) in ports.iter().zip(&sources) {
-            let lanes = registers.lanes_of(port);
+            let lanes = registers.labels.lanes_of(port);
             let mut labels = self.pool.take(port.cells.len() * lanes * LABEL);
             match source {
                 Source::Known(cells) => self.known_labels(*cells, labels.as_chunks_mut().0),
@@ -56,7 +57,7 @@ impl Garbled {
                 Source::Shared(shared) => labels.copy_from_slice(&shared.labels),
             }
             for (views, row) in port.cells.iter().zip(labels.as_chunks().0.chunks(lanes)) {
-                views.iter().for_each(|(_, slot)| registers.row_mut(*slot).copy_from_slice(row));
+                views.iter().for_each(|(_, slot)| registers.labels.row_mut(*slot).copy_from_slice(row));
             }
         }
         Ok(())

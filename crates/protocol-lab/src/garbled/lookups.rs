@@ -6,43 +6,13 @@
 //! all lanes of a gate and writes the ciphertexts directly into the message. Gates are public, and so is what
 //! is done for them.
 
-use polyclave_cipher::{Lookup, Slot, Table};
-use polyclave_kernels::label_hash::Negated;
+use polyclave_cipher::{Lookup, Slot};
 
 use super::flight::{self, Flight, Run, messages};
-use super::registers::{LABEL, Registers, Rows};
-use super::{EVALUATOR, GARBLER, Garbled, Gates, Side, half_gates, three_halves};
+use super::{EVALUATOR, GARBLER, Garbled, Gates, Registers, Side, half_gates, three_halves};
 use polyclave_protocol::Result;
+use polyclave_protocol::garbling::{Kind, LABEL, Rows};
 use polyclave_protocol::net::Net;
-
-/// What a table of two bits is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// An AND.
-    And(Negated),
-    /// A sum of some of both operands and of a constant.
-    Sum([bool; 2], bool),
-}
-
-impl Kind {
-    /// The kind of a table of two bits; the first operand is the lower one.
-    pub(super) fn of(table: &Table) -> Kind {
-        let at = |x: usize| table.entries().get(x).is_some_and(|entry| entry & 1 == 1);
-        let ones = (0..4).filter(|x| at(*x)).count();
-        if ones % 2 == 0 {
-            return Kind::Sum([at(0) != at(1), at(0) != at(2)], at(0));
-        }
-        // The one entry that differs from the three others.
-        let c = ones == 3;
-        let odd = (0..4).find(|x| at(*x) != c).unwrap_or_default();
-        Kind::And(Negated { a: odd & 1 == 0, b: odd & 2 == 0, c })
-    }
-
-    /// Whether it takes ciphertexts.
-    pub(super) fn is_garbled(self) -> bool {
-        matches!(self, Kind::And(_))
-    }
-}
 
 impl Garbled {
     pub(super) fn look_up(
@@ -55,7 +25,8 @@ impl Garbled {
         flight.runs.clear();
         for lookup in lookups {
             for (_, to) in &lookup.views {
-                self.begin(registers.kinds[lookup.table], lookup.xs[0], *to, registers, &mut flight);
+                let kind = registers.labels.kinds[lookup.table];
+                self.begin(kind, lookup.xs[0], *to, registers, &mut flight);
             }
         }
         let gates: usize = flight.runs.iter().map(|run| run.lanes).sum();
@@ -82,8 +53,8 @@ impl Garbled {
     /// Does a sum, and makes a note of an AND.
     fn begin(&self, kind: Kind, from: Slot, to: Slot, registers: &mut Registers, flight: &mut Flight) {
         let (rows, from, to, is_uniform) = match (from, to) {
-            (Slot::Lanes(from), Slot::Lanes(to)) => (&mut registers.lanes, from, to, false),
-            (Slot::Uniform(from), Slot::Uniform(to)) => (&mut registers.uniform, from, to, true),
+            (Slot::Lanes(from), Slot::Lanes(to)) => (&mut registers.labels.lanes, from, to, false),
+            (Slot::Uniform(from), Slot::Uniform(to)) => (&mut registers.labels.uniform, from, to, true),
             _ => unreachable!("a lookup is the same for all lanes as its input is"),
         };
         let operands = [rows.at(from, 0), rows.at(from, 1)];
@@ -145,5 +116,5 @@ impl Garbled {
 }
 
 fn rows_of<'a>(run: &Run, registers: &'a mut Registers) -> &'a mut Rows {
-    if run.is_uniform { &mut registers.uniform } else { &mut registers.lanes }
+    if run.is_uniform { &mut registers.labels.uniform } else { &mut registers.labels.lanes }
 }

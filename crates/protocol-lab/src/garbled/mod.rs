@@ -12,8 +12,8 @@
 //! |---|---|---|
 //! | `config.rs` | the protocol and what is kept: Delta, transfers | |
 //! | `hash.rs` | the hash of a stream and its running number | Guo et al. 2020, ePrint 2019/1168 |
-//! | `registers.rs` | labels by wire, and sums of them | Kolesnikov and Schneider 2008 |
-//! | `lookups.rs` | which lookups are ANDs, layer by layer | |
+//! | [`polyclave_protocol::garbling`] | labels by wire, and sums of them; which lookups are ANDs | Kolesnikov and Schneider 2008 |
+//! | `lookups.rs` | the ANDs of a layer | |
 //! | `half_gates.rs` | ANDs in 32 bytes | Zahur et al. 2015, figure 2; [`polyclave_kernels::label_hash`] |
 //! | `three_halves.rs` | ANDs in 25 bytes | Rosulek and Roy 2021, ePrint 2021/749; [`polyclave_kernels::label_hash::three_halves`] |
 //! | `flight.rs` | which gates share a message | |
@@ -65,7 +65,6 @@ mod input;
 mod lookups;
 mod output;
 pub mod projection;
-mod registers;
 mod shared;
 mod source;
 #[cfg(test)]
@@ -79,11 +78,11 @@ use zeroize::Zeroizing;
 
 pub use config::{GarbledConfig, Gates, Setup};
 pub use descriptor::{HALF, PROJECTION, THREE_HALVES};
-pub use registers::Registers;
 pub use shared::Shared;
 
 use flight::Flight;
 use hash::Hash;
+use polyclave_protocol::garbling::{Kind, Registers as Labels, lanes_near, refuse_unless_boolean};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::ot::Pairs;
 use polyclave_protocol::pool::Pool;
@@ -104,6 +103,13 @@ enum Side {
     Garbler { delta: Zeroizing<Label>, coins: Coins },
     /// Holds active labels.
     Evaluator,
+}
+
+/// Labels by slot.
+pub struct Registers {
+    labels: Labels,
+    /// Whether any ciphertext has been on its way.
+    is_under_way: bool,
 }
 
 impl Side {
@@ -155,7 +161,7 @@ impl Session for Garbled {
     type Released = Unverified<Cells>;
 
     fn cost(&self, compiled: &Compiled) -> Cost {
-        let is_gate = |lookup: &&Lookup| lookups::Kind::of(&compiled.tables()[lookup.table]).is_garbled();
+        let is_gate = |lookup: &&Lookup| Kind::of(&compiled.tables()[lookup.table]).is_garbled();
         let gates = compiled.lookups().filter(is_gate).count();
         let uniform = compiled.lookups().filter(is_gate).filter(|lookup| lookup.is_uniform()).count();
         Cost {
@@ -167,17 +173,17 @@ impl Session for Garbled {
     }
 
     fn lanes_at_once(&self, compiled: &Compiled) -> usize {
-        registers::lanes_near(compiled)
+        lanes_near(compiled)
     }
 
     fn prepare(&mut self, compiled: &Compiled, _: usize, _: &mut dyn Net) -> Result<Batch> {
-        registers::refuse_unless_boolean(compiled)?;
+        refuse_unless_boolean(compiled)?;
         Ok(Batch(()))
     }
 
     fn registers(&mut self, compiled: &Compiled, lanes: usize, _: &mut Batch) -> Result<Registers> {
-        registers::refuse_unless_boolean(compiled)?;
-        Ok(Registers::new(compiled, lanes, &self.pool))
+        refuse_unless_boolean(compiled)?;
+        Ok(Registers { labels: Labels::new(compiled, lanes, &self.pool), is_under_way: false })
     }
 
     fn inputs(
@@ -191,7 +197,7 @@ impl Session for Garbled {
     }
 
     fn linear(&mut self, maps: &[Linear], registers: &mut Registers) {
-        registers.linear(maps, &self.side);
+        registers.labels.linear(maps, &self.side.of_constant(true));
     }
 
     fn lookup(

@@ -17,8 +17,8 @@ use polyclave_kernels::secret::public;
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
 
-use super::registers::{LABEL, Registers};
-use super::{EVALUATOR, GARBLER, Garbled, Shared, Side};
+use super::{EVALUATOR, GARBLER, Garbled, Registers, Shared, Side};
+use polyclave_protocol::garbling::LABEL;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Owner;
 use polyclave_protocol::{Error, Party, Result};
@@ -29,10 +29,10 @@ const HASH: usize = 8;
 impl Garbled {
     /// The labels of an output port.
     pub(super) fn take_out(&mut self, port: &CompiledPort, registers: &mut Registers) -> Shared {
-        let (count, lanes) = (port.cells.len(), registers.lanes_of(port));
+        let (count, lanes) = (port.cells.len(), registers.labels.lanes_of(port));
         let mut labels = self.pool.take(count * lanes * LABEL);
         for (views, row) in port.cells.iter().zip(labels.as_chunks_mut().0.chunks_mut(lanes)) {
-            row.copy_from_slice(registers.row(views[0].1));
+            row.copy_from_slice(registers.labels.row(views[0].1));
         }
         Shared { setup: self.setup, count, lanes, labels }
     }

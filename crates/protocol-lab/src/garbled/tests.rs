@@ -145,19 +145,3 @@ fn values_of_another_set_up_are_refused() {
     });
     assert_eq!(outcomes, [Ok(()), Ok(())]);
 }
-
-#[test]
-fn tables_of_two_bits_are_what_they_are_taken_for() {
-    for entries in 0..16_u8 {
-        let bit = |x: usize| entries >> x & 1;
-        let table = Table::new("a table", 2, 1, (0..4).map(bit).collect());
-        for x in 0..4 {
-            let operands = [x & 1 == 1, x & 2 == 2];
-            let right = match lookups::Kind::of(&table) {
-                lookups::Kind::And(n) => ((operands[0] ^ n.a) && (operands[1] ^ n.b)) ^ n.c,
-                lookups::Kind::Sum(of, one) => (of[0] && operands[0]) ^ (of[1] && operands[1]) ^ one,
-            };
-            assert_eq!(right, bit(x) == 1, "{entries:04b} at {x}");
-        }
-    }
-}

@@ -21,6 +21,7 @@
 //! | `service.rs`, `client.rs`, `storage.rs`, `refresh.rs` | nodes that serve clients from what they have stored |
 //! | `conversion.rs` | to Shamir sharing, without a message |
 //! | `four/` | four parties: one may cheat or be gone |
+//! | `garbled/` | three parties in a constant number of rounds, on the same values |
 //! | `security.rs` | what differs between `passive.rs` and `active/` |
 //!
 //! **Adversary**: one of the three, static; the channels are private and authentic.
@@ -44,6 +45,7 @@ mod conversion;
 mod descriptor;
 mod elements;
 mod four;
+mod garbled;
 mod gates;
 mod input;
 mod lookup;
@@ -66,6 +68,7 @@ pub use client::Mask;
 pub use config::{ReplicatedActiveConfig, ReplicatedConfig, Setup};
 pub use descriptor::{ACTIVE, PASSIVE};
 pub use four::{FOUR, FourRegisters, ReplicatedFour, ReplicatedFourConfig};
+pub use garbled::{GARBLED, GarbledCircuit, GarbledRegisters, GarbledThree, GarbledThreeConfig};
 pub use passive::Passive;
 pub use registers::Registers;
 pub use shared::Shared;

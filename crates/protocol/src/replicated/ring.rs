@@ -48,6 +48,10 @@ pub(super) enum Purpose {
     Client = 5,
     /// Digests of shares that were refreshed.
     Refresh = 6,
+    /// Seeds of garbled circuits, of both garblers.
+    Garbling = 7,
+    /// Masks of outputs of garbled circuits, of a garbler and the evaluator.
+    OutputMask = 8,
 }
 
 pub(super) fn next(party: Party) -> Party {

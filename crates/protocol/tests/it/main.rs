@@ -13,6 +13,8 @@ mod shamir_nodes;
 
 mod demux;
 mod fuzz;
+mod garbled_three;
+mod garbled_three_faults;
 mod ghash;
 mod mascot;
 mod mascot_faults;
