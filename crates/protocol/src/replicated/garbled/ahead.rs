@@ -27,6 +27,7 @@ use crate::interface::net::Net;
 
 /// A message is sent in pieces of so many bytes, so that one end sends while the other receives.
 const PIECE: usize = 1 << 20;
+
 impl GarbledThree {
     /// Garbles a circuit in some lanes.
     pub(super) fn garble(
