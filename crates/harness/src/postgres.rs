@@ -87,6 +87,20 @@ impl Postgres {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
+    /// Ends the connections of stores, as a network does that is cut, and waits until the server has closed
+    /// them: it is asked to end a connection and does so a little later.
+    pub fn cut(&self) {
+        let stores = "pg_stat_activity WHERE application_name = 'polyclave'";
+        let ended = self.run(&format!("SELECT pg_terminate_backend(pid), pid FROM {stores}"));
+        let until = Instant::now() + PATIENCE;
+        for process in ended.lines().filter_map(|row| row.strip_prefix("t|")) {
+            while Path::new("/proc").join(process).exists() {
+                assert!(Instant::now() < until, "PostgreSQL does not end a connection");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
     /// Starts the server once more.
     pub fn start_again(&mut self) {
         let mut server = self.command("postgres");

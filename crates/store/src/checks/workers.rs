@@ -90,17 +90,16 @@ fn of_workers_whose_checks_would_fail_at_once_one_compares_and_fails() {
 fn a_worker_that_is_killed_in_a_comparison_does_not_keep_the_others_from_theirs() {
     let Some(at) = TestServer::start("a worker killed in a check", &[]) else { return };
     let (first, second) = (worker(&at, 0), worker(&at, 1));
-    let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polyclave'";
     let compared = first.compare_alone(false, || {
         // The server ends its sessions, as if its process were gone.
-        at.run(kill);
+        at.cut();
         assert!(again(&second, || None), "nobody is in the way");
         None
     });
     assert!(compared.expect("it learns nothing of that"));
     // A comparison that fails after the worker has lost its lock counts all the same.
     let late = first.compare_alone(false, || {
-        at.run(kill);
+        at.cut();
         assert!(again(&second, || Some(failure())), "nobody is in the way");
         Some(failure())
     });

@@ -116,7 +116,7 @@ fn workers_together_never_spend_more_than_the_budget_and_give_back_what_they_hel
     let held = workers[0].spent([1; 16]).expect("read") - passed;
     assert!(held > 1 && held <= LIMIT / 64, "{held}");
     std::mem::forget(workers.into_iter().nth(1));
-    at.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polyclave'");
+    at.cut();
     let again = worker(&at, 1).expect("it starts again");
     assert!(matches!(again.spend(KEY, rest, LIMIT), Err(StoreError::Spent { left }) if left == rest - held));
     again.spend(KEY, rest - held, LIMIT).expect("all that is left");
@@ -133,7 +133,7 @@ fn each_number_is_one_process_and_nobody_changes_the_whole_store_while_workers_r
     drop(second);
     assert!(matches!(alone(), Err(StoreError::InUse { .. })), "one of them is enough");
     // As after a network that was cut.
-    at.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polyclave'");
+    at.cut();
     let whole = alone().expect("no worker holds its lock");
     assert!(matches!(worker(&at, 1), Err(StoreError::InUse { .. })));
     drop(whole);
@@ -161,7 +161,7 @@ fn two_workers_do_not_make_a_key_of_one_name_at_once() {
     // A worker that was killed claims nothing once it has started again.
     first.put_pending(&key("m", 5)).expect("put");
     std::mem::forget(first);
-    at.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polyclave'");
+    at.cut();
     assert!(matches!(second.put_pending(&key("m", 6)), Err(StoreError::Busy { .. })), "it may come back");
     let again = worker(&at, 0).expect("it starts again");
     second.put_pending(&key("m", 6)).expect("it is not being made");

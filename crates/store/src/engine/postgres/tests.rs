@@ -41,11 +41,6 @@ fn is_whole(store: &Store, name: &str, seed: u8) -> bool {
     store.key(name).expect("read").is_some_and(|found| found.shares == key(name, seed).shares)
 }
 
-/// Ends connections of stores.
-fn cut(at: &TestServer) {
-    at.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polyclave'");
-}
-
 #[test]
 fn what_is_changed_is_there_for_the_next_process() {
     let Some(at) = TestServer::start("a store at a server", &[]) else { return };
@@ -124,7 +119,7 @@ fn a_second_process_is_refused_and_one_that_was_replaced_changes_nothing() {
     put(&first, "k", 1).expect("put");
     assert!(matches!(open(&at), Err(StoreError::InUse { .. })));
     // The first is cut off, as by a network, and the second starts.
-    cut(&at);
+    at.cut();
     let second = open(&at).expect("the first has lost its lock");
     assert!(matches!(put(&first, "late", 2), Err(StoreError::InUse { .. } | StoreError::TakenOver { .. })));
     put(&second, "next", 3).expect("it is the owner");
@@ -198,7 +193,7 @@ fn a_server_that_stands_still_is_not_waited_for_for_ever() {
 fn callers_that_wait_for_a_new_connection_do_not_try_one_after_the_other() {
     let Some(at) = TestServer::start("a server that cannot be connected", &[]) else { return };
     let store = open(&at).expect("made");
-    cut(&at);
+    at.cut();
     at.pause();
     let began = Instant::now();
     std::thread::scope(|scope| {
