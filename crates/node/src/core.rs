@@ -57,6 +57,16 @@ pub(crate) struct PairBoard {
     pub(crate) orders: SyncSender<PairOrder>,
     /// Finds out how the pairs of this node stand, if it keeps some.
     pub(crate) states: OnceLock<StatesOfPairs>,
+    /// How they stood at the last look, a second ago at most. For clients: to find it out takes a read of all
+    /// keys.
+    pub(crate) seen: Mutex<Vec<PairState>>,
+}
+
+impl PairBoard {
+    /// Of a node that keeps no pairs so far.
+    pub(crate) fn new(orders: SyncSender<PairOrder>) -> PairBoard {
+        PairBoard { orders, states: OnceLock::new(), seen: Mutex::default() }
+    }
 }
 
 type StatesOfPairs = Box<dyn Fn(&Core) -> Vec<PairState> + Send + Sync>;

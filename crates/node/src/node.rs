@@ -1,9 +1,9 @@
 //! A running node, from start to stop.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -299,7 +299,7 @@ fn start(
         dates,
         warn_days: settings.certificates.warn_days,
         most_followed: files.followed,
-        pairs: PairBoard { orders, states: OnceLock::new() },
+        pairs: PairBoard::new(orders),
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
     reload::log(&core);

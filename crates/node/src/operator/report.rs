@@ -49,7 +49,7 @@ pub(crate) fn report(core: &Core, client: &Client) -> Result<Reply, Refusal> {
         certificates: slow.certificates,
         certificates_in_all: slow.certificates_in_all,
         keys: slow.keys.map(|keys| KeysReport { age: slow.at.elapsed().as_secs(), ..keys }),
-        standby: core.pair_states().iter().map(PairState::report).collect(),
+        standby: core.pairs.seen.lock().iter().map(PairState::report).collect(),
         status,
     })))
 }

@@ -164,13 +164,15 @@ impl Keeper<'_> {
 
     /// Tells operators how the pairs stand.
     fn tell_states(&self) {
-        for state in self.core.pair_states() {
+        let states = self.core.pair_states();
+        for state in &states {
             let labels = [("partner", state.partner.clone())];
             metrics::gauge!("polyclave_standby_ready", &labels).set(f64::from(u8::from(state.ready)));
             metrics::gauge!("polyclave_standby_serves", &labels).set(f64::from(u8::from(state.serves)));
             metrics::gauge!("polyclave_standby_keys_lacking", &labels).set(state.lacking as f64);
             metrics::counter!("polyclave_standby_blocks_total", &labels).absolute(state.blocks);
         }
+        *self.core.pairs.seen.lock() = states;
     }
 }
 

@@ -2,10 +2,10 @@
 //! common secrets, epochs, stock and channels, and the node's clients, rules, audit log and budgets.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -182,7 +182,7 @@ impl Pair {
             dates: all.dates.clone(),
             warn_days: all.warn_days,
             most_followed: all.most_followed,
-            pairs: PairBoard { orders, states: OnceLock::new() },
+            pairs: PairBoard::new(orders),
         });
         core.material.load()?;
         core.material.resume_quarantine();

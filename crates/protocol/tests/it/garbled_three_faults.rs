@@ -60,7 +60,7 @@ fn right(circuit: &Circuit) -> Vec<Result<[Option<Vec<u8>>; 2]>> {
 fn sweep(config: GarbledThreeConfig, cheater: Party) -> Swept {
     let honest = run_over(mesh_with_timeout(3, LATE), move |net| session(config, net));
     assert_eq!(honest, right(&gates()));
-    let mut sweep = Sweep { drop_every: 2, ..Sweep::new(3, cheater, Promise::of(&config)) };
+    let mut sweep = Sweep::new(3, cheater, Promise::of(&config));
     let flips = [(3, 1), (17, 7), (40, 2), (usize::MAX, 6)];
     sweep.faults.extend(flips.map(|(byte, bit)| Fault::FlipBit { byte, bit }));
     let swept = sweep.run(move |net| session(config, net));
