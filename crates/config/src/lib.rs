@@ -97,5 +97,7 @@ pub use roles::{Role, Roles};
 pub use sealed_import::{open_import, seal_import};
 pub use sealed_key_file::{load_sealed_key, parse_sealed_key, save_sealed_key, sealed_key_to_text};
 pub use sealed_secret::Passphrase;
-pub use settings::{CertificateSettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings};
+pub use settings::{
+    CertificateSettings, LatencySettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings,
+};
 pub use succession::ClientSuccession;

@@ -45,6 +45,9 @@ pub struct NodeSettings {
     /// How much material the nodes keep in stock, under protocols that need some. The same at all nodes.
     #[serde(default)]
     pub stock: StockSettings,
+    /// What the nodes do where they are far from each other.
+    #[serde(default)]
+    pub latency: LatencySettings,
     /// When the node orders a refresh of all shares by itself.
     #[serde(default)]
     pub refresh: RefreshSettings,
@@ -142,6 +145,42 @@ impl StockSettings {
     }
 }
 
+/// How blocks are computed in few round trips where the nodes are far from each other, under protocols that
+/// can: through garbled circuits, which the nodes make ahead. What the first node has here counts for all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LatencySettings {
+    /// So many milliseconds there and back between nodes are far.
+    pub from_ms: u32,
+    /// How many circuits the nodes keep for each cipher that is asked for, about 180 kB each for AES-128 and
+    /// 300 kB for Triple DES; 0 for none. If absent as the protocol has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub circuits: Option<usize>,
+}
+
+impl LatencySettings {
+    /// Less than this many milliseconds there and back are as quick in rounds.
+    pub const FROM_MS: u32 = 5;
+    /// The most circuits for a cipher. They are held in memory.
+    pub const MOST_CIRCUITS: usize = 64;
+
+    fn check(&self) -> Result<()> {
+        match self.circuits {
+            Some(circuits) if circuits > LatencySettings::MOST_CIRCUITS => Err(Error::misuse(format!(
+                "circuits under [latency] is {circuits}; write at most {}",
+                LatencySettings::MOST_CIRCUITS
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Default for LatencySettings {
+    fn default() -> LatencySettings {
+        LatencySettings { from_ms: LatencySettings::FROM_MS, circuits: None }
+    }
+}
+
 /// How much clients may use at a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -205,6 +244,7 @@ impl NodeSettings {
             audit: AuditSettings::default(),
             limits: NodeLimits::default(),
             stock: StockSettings::default(),
+            latency: LatencySettings::default(),
             refresh: RefreshSettings::default(),
             certificates: CertificateSettings::default(),
         }
@@ -242,6 +282,7 @@ impl NodeSettings {
         self.stock.check()?;
         self.audit.check()?;
         self.refresh.check()?;
+        self.latency.check()?;
         let limits = &self.limits;
         let counts = [
             ("requests_at_once_per_client", limits.requests_at_once_per_client as u64),

@@ -42,6 +42,7 @@ use crate::operator::{files, http};
 use crate::peers::network::Network;
 use crate::peers::rollback_guard::Marks;
 use crate::requests::channels::Channels;
+use crate::requests::delay::Delay;
 use crate::requests::memory::Memory;
 use crate::requests::service::Service;
 use crate::server::reception::receive_clients;
@@ -238,8 +239,8 @@ fn start(
     let Strategy { requests, material } = Strategy::of(&config);
     let (config, threads) = (Arc::new(config), Arc::new(Threads::default()));
     let levels = match cluster.role() {
-        Role::Make => Levels { aes_blocks: 0, des_blocks: 0 },
-        Role::Both | Role::Serve => levels(cluster.protocol(), &settings.stock),
+        Role::Make => Levels { aes_blocks: 0, des_blocks: 0, circuits: 0 },
+        Role::Both | Role::Serve => levels(cluster.protocol(), &settings.stock, &settings.latency),
     };
     let members = Arc::new(Members::new(cluster, me));
     members.note_features(store.features().map_err(system)?);
@@ -277,6 +278,10 @@ fn start(
         channels: Channels::new(limits.channels.min(Memory::parts(limits))),
         pending: Default::default(),
         memory: Arc::new(Memory::new(limits)),
+        delay: Delay::default(),
+        circuits_from: material
+            .keeps_circuits()
+            .then(|| Duration::from_millis(settings.latency.from_ms.into())),
         failed_payments_an_hour: limits.failed_payments_an_hour,
         computed: Arc::default(),
         faults,

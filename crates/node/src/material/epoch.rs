@@ -67,7 +67,7 @@ impl Epoch {
     ) -> Result<Epoch> {
         let id = blake3::derive_key("polyclave 2026 standing stock", &setup_id);
         let boot = material.boot;
-        let (kinds, store) = (material.config.kinds(), material.store.clone());
+        let (kinds, store) = (material.config.kinds(material.members.me), material.store.clone());
         let lots =
             Lots::permanent(material.members.me, material.members.nodes, (id, boot), kinds, store, quorum)?;
         Ok(Epoch { id, setup, lots, boots: Vec::new(), over: Arc::default() })
@@ -91,6 +91,14 @@ pub(crate) struct SessionContextId {
     pub(crate) epoch: [u8; 32],
 }
 
+/// What a request may take of a node.
+pub(crate) struct Allowance {
+    /// Bytes of memory.
+    pub(crate) memory: usize,
+    /// Whether it takes garbled circuits from the stock.
+    pub(crate) takes_circuits: bool,
+}
+
 impl SessionContext {
     pub(crate) fn id(&self) -> SessionContextId {
         SessionContextId {
@@ -99,18 +107,19 @@ impl SessionContext {
         }
     }
 
-    /// Joins a session of a request with this many bytes of memory.
+    /// Joins a session of a request.
     pub(crate) fn join(
         &self,
         material: &Material,
-        memory: usize,
+        Allowance { memory, takes_circuits }: Allowance,
         stream: Stream,
         serving: PartySet,
     ) -> Result<AnyServiceSession> {
         match &self.epoch {
             Some(epoch) => {
                 let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
-                let stock = BoundedStock { lots, targets: material.targets.clone(), memory, over };
+                let targets = material.targets.clone();
+                let stock = BoundedStock { lots, targets, memory, takes_circuits, over };
                 material.config.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
             }
             None => material.config.join(&self.setup.setup, stream, serving),
@@ -281,7 +290,7 @@ fn make(
         material.members.me,
         material.members.nodes,
         id,
-        material.config.kinds(),
+        material.config.kinds(material.members.me),
         material.store.clone(),
     )?;
     Ok(Epoch { id, setup, lots, boots, over: Arc::default() })

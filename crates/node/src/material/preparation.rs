@@ -21,7 +21,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{HandshakeParameters, random_bytes};
-use polyclave_protocol::stock::Kind;
+use polyclave_protocol::stock::{Kind, Purpose};
 use polyclave_protocol::{Error, Party};
 use polyclave_transport::TlsNet;
 
@@ -302,7 +302,12 @@ fn fill_stock(
 pub(super) fn compared(material: &Material, parameters: HandshakeParameters) -> HandshakeParameters {
     parameters
         .with("duty of these workers (cluster file)", material.role().message().as_bytes())
-        .with("level of the stock (node.toml)", format!("{:?}", material.targets).as_bytes())
+        .with("level of the stock (node.toml)", format!("{:?}", needed(&material.targets)).as_bytes())
+}
+
+/// The levels that have to be the same at all nodes: of what sessions cannot go on without.
+fn needed(targets: &[Target]) -> Vec<&Target> {
+    targets.iter().filter(|target| target.kind.purpose != Purpose::Circuits).collect()
 }
 
 /// The most streams on which a node makes material: half of its processors. The other half is for requests.
@@ -336,6 +341,12 @@ fn streams(most: usize, net: &mut dyn Net) -> Result<usize> {
 }
 
 impl Material {
+    /// Whether circuits are made for requests that ask for them.
+    pub(crate) fn keeps_circuits(&self) -> bool {
+        let is_circuit = |target: &Target| target.kind.purpose == Purpose::Circuits;
+        self.targets.iter().any(|target| is_circuit(target) && target.blocks > 0)
+    }
+
     /// The stock of each kind, in blocks.
     pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
         let epoch = self.epoch();
@@ -346,7 +357,12 @@ impl Material {
             blocks: (left(kind) / kind.per_block.max(1)) as u64,
             level: *blocks as u64,
         };
-        self.targets.iter().map(level).collect()
+        // Of what nobody has asked for there is none.
+        let is_kept = |target: &&Target| {
+            target.kind.purpose != Purpose::Circuits
+                || epoch.as_ref().is_some_and(|epoch| epoch.lots.is_wanted(&target.kind))
+        };
+        self.targets.iter().filter(is_kept).map(level).collect()
     }
 
     /// The same, as told to peers.

@@ -97,7 +97,7 @@ impl Material {
         let quarantine = store.quarantined().map_err(system)?;
         Ok(Arc::new_cyclic(|this| Material {
             strategy,
-            targets: targets(&config.kinds(), levels).into(),
+            targets: targets(&config.kinds(members.me), levels).into(),
             quarantine: RwLock::new(quarantine),
             config,
             members,

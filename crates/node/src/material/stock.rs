@@ -105,6 +105,8 @@ pub(crate) struct Lots {
     turns: Mutex<Turns>,
     /// By kind: how many items were ever made.
     made: Mutex<Vec<usize>>,
+    /// At the proposer: kinds that a session has asked for which can go on without.
+    wanted: Mutex<Vec<Kind>>,
     /// When something was last claimed.
     last_claim: Mutex<Option<Instant>>,
     /// The nodes that are not connected. While any is missing, no material is made.
@@ -179,6 +181,7 @@ impl Lots {
             lots: Mutex::default(),
             claimed: Condvar::new(),
             turns: Mutex::default(),
+            wanted: Mutex::default(),
             last_claim: Mutex::default(),
             missing: AtomicU16::new(0),
             held_back: AtomicBool::new(false),
@@ -208,6 +211,17 @@ impl Lots {
         self.lock().iter_mut().for_each(|lot| lot.is_lost_at(node));
     }
 
+    /// Takes items of a kind if enough are there, for a session that can go on without: the same at all nodes.
+    fn take_if_there(
+        &self,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        self.refuse_unknown(kind)?;
+        self.claiming.take_if_there(self, kind, count, net)
+    }
+
     /// How much there is of each kind.
     pub(crate) fn levels(&self) -> Vec<Level> {
         let lots = self.lock();
@@ -230,6 +244,20 @@ impl Lots {
     fn made(&self, kind: &Kind) -> usize {
         let at = self.kinds.iter().position(|other| other == kind);
         at.map_or(0, |at| self.made.lock()[at])
+    }
+
+    /// A session asks for items that it could go on without: from now on they are made.
+    fn note_wanted(&self, kind: &Kind) {
+        let mut wanted = self.wanted.lock();
+        if !wanted.contains(kind) {
+            wanted.push(*kind);
+        }
+    }
+
+    /// Whether items of this kind were ever asked for, or are there. At nodes that follow: whether any were
+    /// made.
+    pub(crate) fn is_wanted(&self, kind: &Kind) -> bool {
+        self.wanted.lock().contains(kind) || self.made(kind) > 0
     }
 
     /// Whether nothing was claimed lately.

@@ -1,7 +1,7 @@
 //! How much material is to be in stock. The settings of the nodes are in blocks; the protocol's kinds are
 //! counted in items.
 
-use polyclave_config::StockSettings;
+use polyclave_config::{LatencySettings, StockSettings};
 use polyclave_protocol::catalog;
 use polyclave_protocol::stock::{Kind, Levels, Purpose};
 
@@ -24,6 +24,15 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// How many items this node keeps if the first node orders them.
+    pub(crate) fn accepted(&self) -> usize {
+        match self.kind.purpose {
+            // The first node decides how many are made.
+            Purpose::Circuits => LatencySettings::MOST_CIRCUITS,
+            _ => self.items(),
+        }
+    }
+
     /// The target in items.
     pub(crate) fn items(&self) -> usize {
         self.blocks * self.kind.per_block
@@ -32,7 +41,7 @@ impl Target {
 
 /// The targets for the kinds of a protocol.
 pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
-    let Levels { aes_blocks, des_blocks } = levels;
+    let Levels { aes_blocks, des_blocks, circuits } = levels;
     let inverts = kinds.iter().any(|kind| kind.purpose == Purpose::Inversions);
     let target = |kind: &Kind| {
         let (ciphers, blocks) = match kind.purpose {
@@ -44,6 +53,7 @@ pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
             Purpose::Tags => ("aes", aes_blocks.min(MAX_FOR_TAGS)),
             Purpose::Surroundings => (kind.name, aes_blocks.max(des_blocks).min(MAX_FOR_TAGS)),
             Purpose::All => (kind.name, aes_blocks.max(des_blocks)),
+            Purpose::Circuits => (kind.name, circuits),
         };
         Target { kind: *kind, ciphers, blocks }
     };
@@ -53,25 +63,32 @@ pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
 /// The same for a standby pair, which serves only while a node is away. Its usual level is lower, because a
 /// node keeps it for two pairs, and it is most of the memory that they take.
 pub(crate) fn levels_in_standby(protocol: &str, settings: &StockSettings) -> Levels {
-    let usual = levels(protocol, &StockSettings::default());
+    let usual = usual_levels(protocol);
     Levels {
+        circuits: 0,
         aes_blocks: settings.aes_blocks.unwrap_or(usual.aes_blocks.min(MOST_IN_STANDBY)),
         des_blocks: settings.des_blocks.unwrap_or(usual.des_blocks.min(MOST_IN_STANDBY)),
     }
 }
 
 /// The levels of the stock: those of the node's settings, or else those that the protocol usually has.
-pub(crate) fn levels(protocol: &str, settings: &StockSettings) -> Levels {
-    let serving = catalog::find(protocol).and_then(|protocol| protocol.serving.as_ref());
-    let usual = serving.map_or(Levels::FEW, |serving| serving.stock);
+pub(crate) fn levels(protocol: &str, settings: &StockSettings, latency: &LatencySettings) -> Levels {
+    let usual = usual_levels(protocol);
     Levels {
+        circuits: latency.circuits.unwrap_or(usual.circuits),
         aes_blocks: settings.aes_blocks.unwrap_or(usual.aes_blocks),
         des_blocks: settings.des_blocks.unwrap_or(usual.des_blocks),
     }
 }
 
+fn usual_levels(protocol: &str) -> Levels {
+    let serving = catalog::find(protocol).and_then(|protocol| protocol.serving.as_ref());
+    serving.map_or(Levels::FEW, |serving| serving.stock)
+}
+
 #[cfg(test)]
 mod tests {
+    use polyclave_protocol::Party;
     use polyclave_protocol::service::ServiceConfig;
 
     use super::*;
@@ -84,7 +101,7 @@ mod tests {
             kind("unit vectors of 6 bits", Purpose::Tables(6)),
             kind("triples", Purpose::All),
         ];
-        let targets = targets(&kinds, Levels { aes_blocks: 3, des_blocks: 7 });
+        let targets = targets(&kinds, Levels { aes_blocks: 3, des_blocks: 7, circuits: 0 });
         let levels: Vec<_> = targets.iter().map(|target| (target.ciphers, target.blocks)).collect();
         assert_eq!(levels, [("aes", 3), ("des", 7), ("triples", 7)]);
         assert_eq!(targets[1].items(), 70);
@@ -93,11 +110,11 @@ mod tests {
     #[test]
     fn a_standby_pair_keeps_less_unless_its_operator_wants_more() {
         let usual = StockSettings::default();
-        let (all, pair) = (levels("spdz-tower", &usual), levels_in_standby("spdz-tower", &usual));
+        let (all, pair) = (usual_levels("spdz-tower"), levels_in_standby("spdz-tower", &usual));
         assert!(pair.aes_blocks == MOST_IN_STANDBY && all.aes_blocks > MOST_IN_STANDBY, "{all:?}");
         let wanted = StockSettings { aes_blocks: Some(9000), ..usual };
         assert_eq!(levels_in_standby("spdz-tower", &wanted).aes_blocks, 9000);
-        let kinds = catalog::service("spdz-tower", 2, 1).expect("it serves").kinds();
+        let kinds = catalog::service("spdz-tower", 2, 1).expect("it serves").kinds(Party(0));
         let bytes: usize =
             targets(&kinds, pair).iter().map(|target| target.items() * target.kind.item_bytes).sum();
         assert!(bytes < 64 << 20, "{bytes}");
@@ -105,8 +122,8 @@ mod tests {
 
     #[test]
     fn a_stock_for_thousands_of_blocks_holds_little_besides_what_aes_takes() {
-        let kinds = catalog::service("spdz-tower", 2, 1).expect("it serves").kinds();
-        let targets = targets(&kinds, Levels { aes_blocks: 4096, des_blocks: 0 });
+        let kinds = catalog::service("spdz-tower", 2, 1).expect("it serves").kinds(Party(0));
+        let targets = targets(&kinds, Levels { aes_blocks: 4096, des_blocks: 0, circuits: 0 });
         let (of_aes, others): (Vec<_>, Vec<_>) =
             targets.iter().partition(|target| target.kind.purpose == Purpose::Inversions);
         let bytes = |targets: &[&Target]| -> usize {

@@ -10,7 +10,7 @@ use polyclave_transport::TlsNet;
 
 use crate::material::epoch::SessionContextId;
 use crate::requests::channel_lease::{ChannelLease, acquire};
-use crate::requests::channels::announce;
+use crate::requests::channels::{Announced, announce};
 use crate::requests::plan::Plan;
 use crate::requests::service::Service;
 
@@ -68,9 +68,10 @@ pub(crate) fn begin<'c>(
     let deadline = Instant::now() + FOLLOW;
     loop {
         let mut channel = acquire(service, plan, deadline, client_is_there)?;
+        let takes_circuits = channel.takes_circuits();
         let net = channel.net().map_err(|e| NotBegun::Refused(unavailable(e)))?;
         let until = Instant::now() + HELLO;
-        match greet(service, plan, context_id, net, until) {
+        match greet(service, plan, (context_id, takes_circuits), net, until) {
             Ok(_) if service.faults.leaves_hello() => {}
             Ok(greeted) => {
                 let opened = greeted.open(&mut service.faults.net_of_peers(net));
@@ -125,19 +126,27 @@ pub(crate) fn begin<'c>(
 fn greet(
     service: &Service,
     plan: &Plan,
-    context_id: SessionContextId,
+    (context_id, takes_circuits): (SessionContextId, bool),
     net: &mut TlsNet,
     until: Instant,
 ) -> Result<Greeted, Error> {
     net.set_idle_limit(HELLO);
     net.set_deadline(Some(until));
-    if plan.request.serving.iter().next() == Some(service.members.me) {
-        announce(Some(&plan.ticket), net)?;
+    let leads = plan.request.serving.iter().next() == Some(service.members.me);
+    let began = Instant::now();
+    if leads {
+        announce(Some(&Announced { ticket: plan.ticket, takes_circuits }), net)?;
     }
-    let parameters = handshake(service, context_id, ACCEPTED, &plan.digest, &plan.key_digest());
+    let (digest, key) = (&plan.digest, &plan.key_digest());
+    let parameters = handshake(service, context_id, ACCEPTED, (digest, key), takes_circuits);
     let greeted = session::greet(&parameters, &mut service.faults.net_of_peers(net));
     match &greeted {
-        Ok(greeted) => note_offers(service, greeted),
+        Ok(greeted) => {
+            if leads {
+                service.delay.note(began.elapsed());
+            }
+            note_offers(service, greeted);
+        }
         Err(_) => net.set_deadline(None),
     }
     greeted
@@ -188,8 +197,8 @@ pub(crate) fn handshake(
     service: &Service,
     context_id: SessionContextId,
     [refresh, acceptance]: Acceptance,
-    digest: &[u8; 32],
-    key: &[u8; 32],
+    (digest, key): (&[u8; 32], &[u8; 32]),
+    takes_circuits: bool,
 ) -> HandshakeParameters {
     // Compare first whether each node can begin now, and then whether it accepts the request: a node that
     // cannot serve now says why in its own answer.
@@ -201,6 +210,11 @@ pub(crate) fn handshake(
         .with("memory_per_request_mib (node.toml)", &service.memory.part_bytes().to_le_bytes())
         .with(SECRETS, &context_id.setup)
         .with("epoch", &context_id.epoch);
+    // Only the leading node decides it, and tells all others the same.
+    let parameters = match takes_circuits {
+        true => parameters.with("garbled circuits from the stock", b"taken"),
+        false => parameters,
+    };
     service.config.handshake(parameters).with("request", digest).with("key", key)
 }
 

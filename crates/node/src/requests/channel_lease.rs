@@ -32,6 +32,7 @@ pub(crate) struct ChannelLease<'c> {
     /// The memory in which the request is computed; none if the request only makes or deletes a key.
     _memory: Option<Part<'c>>,
     sound: bool,
+    takes_circuits: bool,
 }
 
 #[expect(clippy::large_enum_variant, reason = "moved once for each request")]
@@ -52,6 +53,11 @@ impl ChannelLease<'_> {
             Home::Pool(channels, serving, client) => channels.is_to_yield(*serving, client),
             Home::Lender(_) => false,
         }
+    }
+
+    /// Whether few blocks of the request go through garbled circuits, as the leading node has decided.
+    pub(crate) fn takes_circuits(&self) -> bool {
+        self.takes_circuits
     }
 
     /// Marks the channel as reusable: all nodes are in step.
@@ -123,7 +129,8 @@ fn lead<'c>(
         };
         // From here on the channel counts as lent, until this is dropped.
         let home = Home::Pool(&service.channels, serving, plan.client.clone());
-        let mut channel = ChannelLease { net, home, _memory: None, sound: false };
+        let takes_circuits = service.takes_circuits(&plan.request);
+        let mut channel = ChannelLease { net, home, _memory: None, sound: false, takes_circuits };
         channel._memory = take_memory(&service.memory, plan, until)?;
         if channel.net.is_some() {
             return Ok(channel);
@@ -183,8 +190,9 @@ fn follow<'c>(
             Ok(mut lent) => {
                 return match take_memory(&service.memory, plan, Instant::now() + FOLLOWERS_TURN) {
                     Ok(memory) => {
-                        let net = lent.net();
-                        Ok(ChannelLease { net, home: Home::Lender(lent), _memory: memory, sound: false })
+                        let (net, takes_circuits) = (lent.net(), lent.takes_circuits);
+                        let home = Home::Lender(lent);
+                        Ok(ChannelLease { net, home, _memory: memory, sound: false, takes_circuits })
                     }
                     Err(busy) => {
                         // The other nodes need not wait for this one.

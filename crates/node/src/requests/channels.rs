@@ -24,6 +24,8 @@ use crate::threads::POLL_INTERVAL;
 const ANNOUNCEMENT: usize = 33;
 const PING: u8 = 1;
 const REQUEST: u8 = 2;
+/// The same for a request that takes garbled circuits from the stock.
+const REQUEST_WITH_CIRCUITS: u8 = 3;
 
 /// A channel that no request has used for this long is closed.
 const IDLE: Duration = Duration::from_secs(60);
@@ -172,11 +174,19 @@ fn close_one(free: &mut HashMap<PartySet, Vec<Free>>) {
     }
 }
 
+/// What the leader says of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Announced {
+    pub(crate) ticket: Ticket,
+    /// Few blocks go through garbled circuits, if there are some in stock.
+    pub(crate) takes_circuits: bool,
+}
+
 /// Tells the followers which request this channel now serves, or only that the leader is alive.
-pub(crate) fn announce(ticket: Option<&Ticket>, net: &mut TlsNet) -> Result<()> {
+pub(crate) fn announce(request: Option<&Announced>, net: &mut TlsNet) -> Result<()> {
     let mut message = [PING; ANNOUNCEMENT];
-    if let Some(ticket) = ticket {
-        message[0] = REQUEST;
+    if let Some(Announced { ticket, takes_circuits }) = request {
+        message[0] = if *takes_circuits { REQUEST_WITH_CIRCUITS } else { REQUEST };
         message[1..].copy_from_slice(ticket);
     }
     let me = net.me();
@@ -184,14 +194,16 @@ pub(crate) fn announce(ticket: Option<&Ticket>, net: &mut TlsNet) -> Result<()> 
 }
 
 /// Reads what the leader announced, when something has arrived: a request, or only a ping.
-pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Ticket>> {
+pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Announced>> {
     let mut message = [0; ANNOUNCEMENT];
     net.recv(leader, &mut message)?;
     let mut ticket = [0; 32];
     ticket.copy_from_slice(&message[1..]);
     match message[0] {
         PING => Ok(None),
-        REQUEST => Ok(Some(ticket)),
+        kind @ (REQUEST | REQUEST_WITH_CIRCUITS) => {
+            Ok(Some(Announced { ticket, takes_circuits: kind == REQUEST_WITH_CIRCUITS }))
+        }
         other => {
             let detail = format!("an announcement of kind {other}");
             Err(Error::Peer { peer: leader, detail })
@@ -202,14 +214,16 @@ pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Tic
 /// A channel that a follower has lent to a request. It goes back to the thread that listens on it.
 pub(crate) struct Lent {
     net: Option<TlsNet>,
+    /// As in [`Announced`].
+    pub(crate) takes_circuits: bool,
     home: SyncSender<Option<TlsNet>>,
 }
 
 impl Lent {
     /// Lends a channel. The receiver gets it back, or gets `None` if it no longer works.
-    pub(crate) fn new(net: TlsNet) -> (Lent, Receiver<Option<TlsNet>>) {
+    pub(crate) fn new(net: TlsNet, takes_circuits: bool) -> (Lent, Receiver<Option<TlsNet>>) {
         let (home, back) = sync_channel(1);
-        (Lent { net: Some(net), home }, back)
+        (Lent { net: Some(net), takes_circuits, home }, back)
     }
 
     /// Takes the channel out, to be returned with [`Lent::give_back`].

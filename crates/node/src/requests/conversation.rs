@@ -21,7 +21,7 @@ use crate::computation::circuits::Circuits;
 use crate::computation::modes::StepError;
 use crate::computation::progress::Progress;
 use crate::material::delivery::refuse_at_maker;
-use crate::material::epoch::SessionContext;
+use crate::material::epoch::{Allowance, SessionContext};
 use crate::material::refresh::HeldOff;
 use crate::requests::agreement::agree;
 use crate::requests::begin::{NotBegun, begin};
@@ -144,8 +144,11 @@ fn admit_first(
 impl<'a> Serving<'a, '_> {
     fn join(&mut self, mut session: AgreedSession) -> Result<AnyServiceSession, StepError> {
         let serving = self.net()?.members();
-        let memory = self.service.memory.part_bytes();
-        Ok(self.context.join(&self.service.material, memory, session.stream(), serving)?)
+        let allowance = Allowance {
+            memory: self.service.memory.part_bytes(),
+            takes_circuits: self.channel.takes_circuits(),
+        };
+        Ok(self.context.join(&self.service.material, allowance, session.stream(), serving)?)
     }
 
     /// Spends the approval where this node's rules want one, and begins only if all serving nodes say that

@@ -7,7 +7,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
 use crate::requests::begin::{Acceptance, HELD_BACK, HELLO, NOT_HERE, handshake};
-use crate::requests::channels::{Lent, PING_EVERY, next_request};
+use crate::requests::channels::{Announced, Lent, PING_EVERY, next_request};
 use crate::requests::service::Service;
 use crate::threads::IDLE_LOOK;
 
@@ -38,12 +38,12 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
             return;
         }
         spoken = Instant::now();
-        let ticket = match next_request(leader, &mut net) {
-            Ok(Some(ticket)) => ticket,
+        let Announced { ticket, takes_circuits } = match next_request(leader, &mut net) {
+            Ok(Some(request)) => request,
             Ok(None) => continue,
             Err(e) => return tracing::debug!(error = service.members.message(&e), "a channel ended"),
         };
-        let (lent, back) = Lent::new(net);
+        let (lent, back) = Lent::new(net, takes_circuits);
         let returned = match service.pending.hand_over(&ticket, leader, lent, ARRIVAL) {
             Ok(()) => back.recv().ok().flatten(),
             Err(mut lent) => {
@@ -64,7 +64,7 @@ pub(crate) fn decline(service: &Service, mut net: TlsNet, how: Acceptance) -> Op
     let context_id = service.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));
-    let outcome = hello(&handshake(service, context_id, how, &nothing, &nothing), &mut net);
+    let outcome = hello(&handshake(service, context_id, how, (&nothing, &nothing), false), &mut net);
     net.set_deadline(None);
     matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
 }

@@ -7,7 +7,7 @@
 //! 4. [`conversation`]: the nodes take the client's steps, compare each of them before they use it
 //!    ([`agreement`]), and answer.
 //!
-//! [`service`] has the parts of the node that serving takes, and [`strategy`] has what differs between
+//! [`delay`] is how far the other nodes are, which the leading node measures. [`service`] has the parts of the node that serving takes, and [`strategy`] has what differs between
 //! protocols.
 
 pub(crate) mod agreement;
@@ -16,6 +16,7 @@ pub(crate) mod begin;
 pub(crate) mod channel_lease;
 pub(crate) mod channels;
 pub(crate) mod conversation;
+pub(crate) mod delay;
 pub(crate) mod follow;
 pub(crate) mod memory;
 pub(crate) mod pending;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-use polyclave_api::{KeyInfo, Permission, Refusal};
+use polyclave_api::{KeyInfo, Permission, Refusal, Request};
 use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_store::Store;
@@ -21,6 +22,7 @@ use polyclave_transport::Identity;
 
 use crate::peers::network::Network;
 use crate::requests::channels::Channels;
+use crate::requests::delay::Delay;
 use crate::requests::memory::Memory;
 use crate::requests::pending::PendingRequests;
 use crate::requests::strategy::RequestStrategy;
@@ -45,6 +47,10 @@ pub(crate) struct Service {
     pub(crate) channels: Channels,
     pub(crate) pending: PendingRequests,
     pub(crate) memory: Arc<Memory>,
+    /// How far the other nodes are.
+    pub(crate) delay: Delay,
+    /// From this distance on few blocks go through garbled circuits; none do if absent.
+    pub(crate) circuits_from: Option<Duration>,
     /// Payment commands under one key that may fail in an hour, at all nodes together.
     pub(crate) failed_payments_an_hour: u64,
     /// Blocks computed since this node started.
@@ -78,6 +84,14 @@ impl OfAll {
 pub(crate) const CHARGED_IN_STANDBY: u64 = 2;
 
 impl Service {
+    /// At the leading node: whether few blocks of a request are to go through garbled circuits, if some are
+    /// in stock. Where the nodes are near, rounds are faster.
+    pub(crate) fn takes_circuits(&self, request: &Request) -> bool {
+        let is_far =
+            self.circuits_from.is_some_and(|from| self.delay.known().is_some_and(|delay| delay >= from));
+        is_far && request.operation.describe().only_uses()
+    }
+
     /// Where approvals are checked and spent.
     pub(crate) fn approvals(&self) -> Approvals<'_> {
         Approvals { rules: &self.rules, store: &self.store, cluster: self.members.cluster.id() }

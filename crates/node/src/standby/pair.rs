@@ -28,6 +28,7 @@ use crate::material::target::levels_in_standby;
 use crate::members::Members;
 use crate::peers::rollback_guard::Marks;
 use crate::requests::channels::{Channels, PING_EVERY};
+use crate::requests::delay::Delay;
 use crate::requests::service::{OfAll, Service};
 use crate::reshare::receiving::Completions;
 use crate::strategy::Strategy;
@@ -159,6 +160,8 @@ impl Pair {
             channels: Channels::new(of_all.channels.most()),
             pending: Default::default(),
             memory: of_all.memory.clone(),
+            delay: Delay::default(),
+            circuits_from: None,
             failed_payments_an_hour: of_all.failed_payments_an_hour,
             computed: Arc::default(),
             faults: of_all.faults,

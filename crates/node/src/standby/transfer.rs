@@ -32,7 +32,7 @@ use crate::computation::circuits::Library;
 use crate::core::Core;
 use crate::error::system;
 use crate::keys::standby::wanted;
-use crate::material::epoch::{SessionContext, meet};
+use crate::material::epoch::{Allowance, SessionContext, meet};
 use crate::material::quarantine::judge_named;
 use crate::peers::exchange::tell_all;
 use crate::reshare::masks::{layout, restored};
@@ -221,7 +221,8 @@ impl Transfer<'_> {
             len: last.at + last.shape.bytes(),
         };
         let memory = service.memory.part_bytes();
-        let mut old = self.context.join(&core.material, memory, session.stream(), core.members.all())?;
+        let allowance = Allowance { memory, takes_circuits: false };
+        let mut old = self.context.join(&core.material, allowance, session.stream(), core.members.all())?;
         let both = PartySet::all(places.len());
         let mut new = match (&mut of_pair, self.pair) {
             (Some((context, session)), Some((_, of_pair))) => {

@@ -84,14 +84,14 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
     /// such comparison.
     fn guard_guesses(&self, _setup: &Self::Setup, _guard: Arc<dyn GuessGuard>) {}
 
-    /// Kinds of material that the nodes have in stock; empty if the protocol needs none.
-    fn kinds(&self) -> Vec<Kind> {
+    /// Kinds of material that the nodes have in stock, as this party keeps them.
+    fn kinds(&self, _me: Party) -> Vec<Kind> {
         Vec::new()
     }
 
-    /// Whether sessions of nodes take material from a stock.
+    /// Whether sessions of nodes need material from a stock.
     fn keeps_stock(&self) -> bool {
-        !self.kinds().is_empty()
+        !self.kinds(Party(0)).is_empty()
     }
 
     /// Makes `count` items of a kind, together with all nodes, under a renewed setup. Returns this node's

@@ -16,7 +16,7 @@ pub struct Kind {
     pub name: &'static str,
     /// What it serves.
     pub purpose: Purpose,
-    /// Bytes of one party's part of an item.
+    /// Bytes of this party's part of an item.
     pub item_bytes: usize,
     /// How many items one block takes, of the cipher for which the kind is made. Stocks are counted in
     /// blocks.
@@ -37,6 +37,8 @@ pub enum Purpose {
     Surroundings,
     /// All computations.
     All,
+    /// Blocks of one cipher, so that they take few rounds. Sessions go on without it if there is none.
+    Circuits,
 }
 
 /// How much is in stock, in blocks.
@@ -46,11 +48,13 @@ pub struct Levels {
     pub aes_blocks: usize,
     /// Blocks of Triple DES.
     pub des_blocks: usize,
+    /// Blocks of each cipher that go through garbled circuits.
+    pub circuits: usize,
 }
 
 impl Levels {
     /// Where the material of a block is large, or none is kept.
-    pub const FEW: Levels = Levels { aes_blocks: 32, des_blocks: 4 };
+    pub const FEW: Levels = Levels { aes_blocks: 32, des_blocks: 4, circuits: 0 };
 }
 
 /// A party's material.
@@ -59,4 +63,9 @@ pub trait Stock: Send + Sync {
     /// parties call it at the same place of the same session, whose network this is. If there is not enough,
     /// all of them get [`Error::OutOfMaterial`](crate::Error::OutOfMaterial).
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>;
+
+    /// The same where a session can go on without: `None` at all parties if the stock gives nothing now.
+    fn take_if_there(&self, _: &Kind, _: usize, _: &mut dyn Net) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(None)
+    }
 }

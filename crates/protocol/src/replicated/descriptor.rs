@@ -1,7 +1,7 @@
 //! The entries of `replicated` and `replicated-active` in the catalog.
 
 use super::config::{Named, ReplicatedActiveConfig, ReplicatedConfig};
-use super::{Active, PARTIES, Passive};
+use super::{Active, FewRoundsConfig, PARTIES, Passive};
 use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::interface::descriptor::{Descriptor, Serving, Threshold};
 use crate::interface::stock::Levels;
@@ -35,12 +35,12 @@ pub static ACTIVE: Descriptor = Descriptor {
     serving: Some(Serving {
         advice: "all three nodes serve, and one of them may cheat: answers are right or refused. Two go on while the third one is \
                  away. After a failed check the nodes stop, and cannot tell which of them cheats",
-        stock: Levels::FEW,
+        stock: Levels { circuits: 32, ..Levels::FEW },
         stream_bytes_a_second: Some(1_200_000),
         standby: Some("spdz-tower"),
         config: |nodes, threshold| {
             check(Active::NAME, nodes, threshold)?;
-            Ok(AnyServiceConfig::new(ReplicatedActiveConfig::default()))
+            Ok(AnyServiceConfig::new(FewRoundsConfig::default()))
         },
     }),
     ..AMONG_THREE

@@ -68,7 +68,9 @@ pub use client::Mask;
 pub use config::{ReplicatedActiveConfig, ReplicatedConfig, Setup};
 pub use descriptor::{ACTIVE, PASSIVE};
 pub use four::{FOUR, FourRegisters, ReplicatedFour, ReplicatedFourConfig};
-pub use garbled::{GARBLED, GarbledCircuit, GarbledRegisters, GarbledThree, GarbledThreeConfig};
+pub use garbled::{
+    FewRounds, FewRoundsConfig, GARBLED, GarbledCircuit, GarbledRegisters, GarbledThree, GarbledThreeConfig,
+};
 pub use passive::Passive;
 pub use registers::Registers;
 pub use shared::Shared;

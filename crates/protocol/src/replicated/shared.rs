@@ -8,6 +8,7 @@ use polyclave_kernels::planes::{join, split};
 use zeroize::Zeroizing;
 
 use super::registers::Registers;
+use super::ring::add;
 use crate::interface::protocol::SharedValue;
 use crate::unchecked::Unchecked;
 use crate::{Error, Result, lanes};
@@ -104,6 +105,18 @@ impl<const C: usize> Shared<C> {
         let lanes = parts.iter().map(|part| part.lanes).sum();
         let unchecked = Unchecked::join(parts.iter().map(|part| &part.unchecked));
         Shared { lanes, rows, unchecked, ..*parts[0] }
+    }
+
+    /// The sum with a value of the same shape.
+    pub(super) fn plus(&self, other: &Shared<C>) -> Result<Shared<C>> {
+        let shape = |value: &Shared<C>| (value.bits, value.count, value.lanes);
+        if shape(self) != shape(other) {
+            return Err(Error::misuse("values of different shapes are to be added"));
+        }
+        let mut rows = self.rows.clone();
+        add(&mut rows, &other.rows);
+        let unchecked = Unchecked::join([&self.unchecked, &other.unchecked]);
+        Ok(Shared { rows, unchecked, ..*self })
     }
 
     /// The lanes of these numbers.

@@ -71,7 +71,7 @@ pub static ACTIVE: Descriptor = Descriptor {
         advice: "fewer than a third of the nodes may cheat, or be gone, and answers come all the same and are right; all nodes make \
                  material ahead, and a request is limited by what is in stock",
         // Enough for a chunk of a sealed file, and for some kilobytes under Triple DES.
-        stock: Levels { aes_blocks: 20_480, des_blocks: 1024 },
+        stock: Levels { aes_blocks: 20_480, des_blocks: 1024, circuits: 0 },
         stream_bytes_a_second: None,
         standby: None,
         config: |nodes, threshold| {

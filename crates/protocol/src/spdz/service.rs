@@ -56,7 +56,7 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
         setup.key().guard(guard);
     }
 
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self, _: Party) -> Vec<Kind> {
         stocked::kinds::<Gf2_64>(self.method())
     }
 

@@ -168,7 +168,7 @@ impl ServiceConfig for ServedConfig {
         setup.key().guard(guard);
     }
 
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self, _: Party) -> Vec<Kind> {
         stocked::kinds()
     }
 

@@ -12,6 +12,7 @@ mod shamir_cheats;
 mod shamir_nodes;
 
 mod demux;
+mod few_rounds;
 mod fuzz;
 mod garbled_three;
 mod garbled_three_faults;

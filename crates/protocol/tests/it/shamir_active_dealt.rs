@@ -129,7 +129,7 @@ fn parties_that_make_triples_in_different_ways_do_not_start() {
 
 #[test]
 fn nodes_keep_dealt_triples_in_stock() {
-    let kinds = masked_powers(4, 1).kinds();
+    let kinds = masked_powers(4, 1).kinds(Party(0));
     let dealt = *kinds.iter().find(|kind| kind.name == "dealt triples").expect("it is among them");
     let outcomes = mesh::run_parties(4, |net| {
         let config = masked_powers(4, 1);

@@ -289,7 +289,7 @@ fn from_stock(change: impl Fn(&mut BoundedStock, &Kind) + Sync) -> Vec<Result<Ve
         let setup = config.setup(net)?;
         let mut making = session(&config, net)?;
         let mut shelf = BoundedStock::default();
-        for kind in config.kinds() {
+        for kind in config.kinds(Party(0)) {
             // The key schedule takes a quarter of a block's ANDs, and its round keys as many masks again.
             let count = if kind.name == "triples" { 100 } else { 2 * kind.per_block };
             let items = config.make_material(&setup, making.stream(), &kind, count, net)?;

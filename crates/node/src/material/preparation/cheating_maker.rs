@@ -334,8 +334,8 @@ impl ServiceConfig for Cheating {
         self.inner.guard_guesses(setup, guard);
     }
 
-    fn kinds(&self) -> Vec<Kind> {
-        self.inner.kinds()
+    fn kinds(&self, me: Party) -> Vec<Kind> {
+        self.inner.kinds(me)
     }
 
     fn make_material(

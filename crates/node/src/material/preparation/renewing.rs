@@ -117,7 +117,7 @@ impl ServiceConfig for Renewing {
         self.inner.restore_setup(net.me(), &self.inner.save_setup(setup))
     }
 
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self, _: Party) -> Vec<Kind> {
         vec![KIND]
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct BoundedStock {
     pub(crate) targets: Arc<[Target]>,
     /// The bytes that the request may take at once, if that is more than the level; the same at all nodes.
     pub(crate) memory: usize,
+    /// Whether the request takes material that it could go on without.
+    pub(crate) takes_circuits: bool,
     /// The stock was given up.
     pub(crate) over: Arc<AtomicBool>,
 }
@@ -44,6 +46,19 @@ impl Stock for BoundedStock {
             _ => self.claim(kind, count, net),
         }
     }
+
+    fn take_if_there(
+        &self,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        if !self.takes_circuits {
+            return Ok(None);
+        }
+        self.refuse_over()?;
+        self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))
+    }
 }
 
 impl BoundedStock {
@@ -66,10 +81,19 @@ impl BoundedStock {
     }
 
     fn claim(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
-        if self.over.load(Relaxed) {
-            return Err(Error::System("the material in stock was given up meanwhile".into()));
+        self.refuse_over()?;
+        self.ends_if_it_failed(self.lots.take(kind, count, net))
+    }
+
+    fn refuse_over(&self) -> Result<()> {
+        match self.over.load(Relaxed) {
+            true => Err(Error::System("the material in stock was given up meanwhile".into())),
+            false => Ok(()),
         }
-        self.lots.take(kind, count, net).inspect_err(|e| {
+    }
+
+    fn ends_if_it_failed<T>(&self, claimed: Result<T>) -> Result<T> {
+        claimed.inspect_err(|e| {
             if matches!(e, Error::System(_)) && self.lots.claiming.ends_with_a_failed_claim() {
                 self.over.store(true, Relaxed);
             }
@@ -109,8 +133,9 @@ mod tests {
         let lots = Lots::new(Party(0), 2, [1; 32], vec![KIND], Arc::new(store.expect("made")));
         BoundedStock {
             lots: lots.expect("empty"),
-            targets: targets(&[KIND], Levels { aes_blocks: 2, des_blocks: 1 }).into(),
+            targets: targets(&[KIND], Levels { aes_blocks: 2, des_blocks: 1, circuits: 0 }).into(),
             memory: 480,
+            takes_circuits: false,
             over: Arc::default(),
         }
     }

@@ -34,6 +34,18 @@ pub(crate) trait Claiming: Send + Sync {
     /// Takes items. Every node that takes some takes the same.
     fn take(&self, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>;
 
+    /// The same for material without which a session goes on: nothing at all nodes if there is too little now.
+    /// Where a quorum takes items none are kept that a session could go on without.
+    fn take_if_there(
+        &self,
+        _lots: &Lots,
+        _kind: &Kind,
+        _count: usize,
+        _net: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(None)
+    }
+
     /// Whether a claim waits until there is enough material.
     fn waits(&self) -> bool;
 

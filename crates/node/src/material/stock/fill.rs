@@ -10,7 +10,7 @@ use std::thread;
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, Stream, hello};
-use polyclave_protocol::stock::Kind;
+use polyclave_protocol::stock::{Kind, Purpose};
 use zeroize::Zeroizing;
 
 use super::Lots;
@@ -31,10 +31,12 @@ impl Run<'_> {
     /// What the nodes compare before they make something in an epoch.
     pub(crate) fn compared(&self, parameters: HandshakeParameters, epoch: &[u8; 32]) -> HandshakeParameters {
         let Run { kind, count, streams, .. } = self;
+        // Each node keeps another part of a circuit.
+        let item_bytes = if kind.purpose == Purpose::Circuits { 0 } else { kind.item_bytes };
         parameters
             .with("renewal", epoch)
             .with("kind of material", kind.name.as_bytes())
-            .with("bytes of an item", &kind.item_bytes.to_le_bytes())
+            .with("bytes of an item", &item_bytes.to_le_bytes())
             .with("items to make", &count.to_le_bytes())
             .with("streams to make them on", &streams.to_le_bytes())
     }

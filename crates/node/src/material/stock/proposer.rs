@@ -7,8 +7,8 @@
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use polyclave_protocol::net::Net;
-use polyclave_protocol::stock::Kind;
+use polyclave_protocol::net::{Net, Patience};
+use polyclave_protocol::stock::{Kind, Purpose};
 use polyclave_protocol::{Error, Party, PartySet};
 use zeroize::Zeroizing;
 
@@ -40,9 +40,7 @@ type Proposed = (Vec<Range>, Zeroizing<Vec<u8>>);
 
 impl Claiming for ByProposer {
     fn take(&self, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
-        if (net.me(), net.parties(), net.members()) != (lots.me, lots.nodes, PartySet::all(lots.nodes)) {
-            return Err(Error::misuse("all nodes that made the material must take it together"));
-        }
+        refuse_without_all(lots, net)?;
         if net.me() == PROPOSER {
             let proposed = lots.propose_when_there(kind, count, net)?;
             let ranges = proposed.as_ref().map_or(&[][..], |(ranges, _)| ranges);
@@ -60,6 +58,27 @@ impl Claiming for ByProposer {
         match claims::hear_when_it_is_there(&lots.epoch, net, || !wait.is_over(2))? {
             none if none.is_empty() => Err(lots.dry_with(kind, count, (claims::hear_left(net)?, 0))),
             ranges => lots.follow(kind, count, &ranges),
+        }
+    }
+
+    /// Nobody waits. The nodes that follow hear at once that there is nothing.
+    fn take_if_there(
+        &self,
+        lots: &Lots,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        refuse_without_all(lots, net)?;
+        if net.me() == PROPOSER {
+            lots.note_wanted(kind);
+            let proposed = lots.propose(kind, count)?;
+            claims::tell(&lots.epoch, proposed.as_ref().map_or(&[][..], |(ranges, _)| ranges), net)?;
+            return Ok(proposed.map(|(_, items)| items));
+        }
+        match claims::hear(PROPOSER, &lots.epoch, Patience::of(1), net)? {
+            none if none.is_empty() => Ok(None),
+            ranges => lots.follow(kind, count, &ranges).map(Some),
         }
     }
 
@@ -115,6 +134,10 @@ impl Claiming for ByProposer {
     /// A part of the level: the more is made at once, the less an item costs. A stock that begins is filled
     /// in runs that double, so that the first requests need not wait for a large one.
     fn blocks_at_once(&self, lots: &Lots, target: &Target) -> usize {
+        // They are wanted soon or not at all, and each run takes several round trips between far nodes.
+        if target.kind.purpose == Purpose::Circuits {
+            return target.blocks.max(1);
+        }
         let of_block = (target.kind.item_bytes * target.kind.per_block).max(1);
         let most = (target.blocks / PART_AT_ONCE).min(BYTES_AT_ONCE / of_block);
         let so_far = lots.made(&target.kind) / target.kind.per_block.max(1);
@@ -128,14 +151,18 @@ impl Claiming for ByProposer {
     /// What a few small requests took is made again later, together with more, or when nobody asks for
     /// anything.
     fn is_due(&self, lots: &Lots, target: &Target, left: usize) -> bool {
-        let run = self.blocks_at_once(lots, target) * target.kind.per_block;
+        let run = match target.kind.purpose {
+            Purpose::Circuits if !lots.is_wanted(&target.kind) => return false,
+            Purpose::Circuits => target.items().div_ceil(PART_AT_ONCE),
+            _ => self.blocks_at_once(lots, target) * target.kind.per_block,
+        };
         let missing = target.items().saturating_sub(left);
         missing > 0 && (missing >= run || left < run || lots.is_quiet())
     }
 
     /// Stocks can differ a little between nodes, after a run that some nodes did not complete.
     fn fitting(&self, lots: &Lots, target: &Target) -> RangeInclusive<usize> {
-        1..=(2 * target.items()).saturating_sub(lots.left(&target.kind))
+        1..=(2 * target.accepted()).saturating_sub(lots.left(&target.kind))
     }
 }
 
@@ -182,7 +209,6 @@ impl Lots {
     }
 
     /// At the proposer: [chooses](choose) items and spends them.
-    #[cfg(test)]
     pub(super) fn propose(&self, kind: &Kind, count: usize) -> Result<Option<Proposed>> {
         let mut lots = self.lock();
         let chosen = choose(&lots, kind, count as u64, PartySet::all(self.nodes), self.nodes);
@@ -208,6 +234,13 @@ impl Lots {
                 Err(why) => return Err(refused(why)),
             }
         }
+    }
+}
+
+fn refuse_without_all(lots: &Lots, net: &dyn Net) -> Result<()> {
+    match (net.me(), net.parties(), net.members()) == (lots.me, lots.nodes, PartySet::all(lots.nodes)) {
+        true => Ok(()),
+        false => Err(Error::misuse("all nodes that made the material must take it together")),
     }
 }
 

@@ -52,8 +52,8 @@ macro_rules! service_config {
             $inner.renew($of(setup), net).map($made)
         }
 
-        fn kinds(&$this) -> Vec<Kind> {
-            $inner.kinds()
+        fn kinds(&$this, me: Party) -> Vec<Kind> {
+            $inner.kinds(me)
         }
 
         fn keeps_stock(&$this) -> bool {

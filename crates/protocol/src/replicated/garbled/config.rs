@@ -51,6 +51,11 @@ impl GarbledThreeConfig {
             false => Err(Error::Misuse(format!("{evaluator} is none of {PARTIES} parties"))),
         }
     }
+
+    /// What a party does.
+    pub(super) fn role(&self, party: Party) -> Role {
+        Seats::with(self.evaluator).role(party)
+    }
 }
 
 /// The last party evaluates.

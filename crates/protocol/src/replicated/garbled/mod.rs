@@ -18,6 +18,7 @@
 //! | `input.rs` | labels of inputs: of keys ahead, of blocks online | figure 2, steps 4 and 5 |
 //! | `output.rs` | outputs become shared | argued there |
 //! | `item.rs`, `storage.rs` | a garbled circuit that waits for its use | |
+//! | `kept.rs`, `few_rounds.rs` | `replicated-active` as nodes serve with it: with circuits from their stock | |
 //! | `shape.rs` | cells of bits and of bytes | |
 //!
 //! **Adversary**: active, static, one of the three, with abort; the channels are private and authentic.
@@ -63,9 +64,11 @@ mod cheaters;
 mod claim;
 mod commitments;
 mod config;
+mod few_rounds;
 mod gates;
 mod input;
 mod item;
+mod kept;
 mod output;
 mod plan;
 mod roles;
@@ -81,6 +84,7 @@ use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matr
 use zeroize::Zeroizing;
 
 pub use config::{GARBLED, GarbledThreeConfig};
+pub use few_rounds::{FewRounds, FewRoundsConfig};
 
 use super::security::AdversaryModel;
 use super::shared::Shared;
@@ -213,6 +217,35 @@ impl GarbledThree {
         let plan = Arc::new(Plan::of(compiled)?);
         self.plans.push((digest, plan.clone()));
         Ok(plan)
+    }
+
+    /// The plan of a circuit, which was made before.
+    fn note_plan(&mut self, compiled: &Compiled, plan: &Arc<Plan>) {
+        let digest = compiled.digest();
+        if self.plans.iter().all(|(of, _)| *of != digest) {
+            self.plans.push((digest, plan.clone()));
+        }
+    }
+
+    /// Everything between inputs and outputs. Never communicates.
+    fn evaluate_layers(&mut self, compiled: &Compiled, registers: &mut GarbledRegisters) -> Result<()> {
+        compiled.layers().iter().try_for_each(|layer| {
+            self.linear(&layer.linear, registers);
+            self.look_up(&layer.lookups, registers)
+        })
+    }
+
+    fn look_up(&mut self, lookups: &[Lookup], registers: &mut GarbledRegisters) -> Result<()> {
+        let GarbledRegisters { plan, lanes, item, labels, .. } = registers;
+        let ands = plan.ands(lookups, *lanes);
+        let counts = self.under.ring.counts();
+        counts.multiplications += ands;
+        let Some((labels, walk)) = labels else { return Ok(()) };
+        counts.hash_calls += 2 * ands;
+        let item = item.as_ref().ok_or_else(spent)?;
+        let item::Part::Evaluator { tables, .. } = &item.part else { return Err(spent()) };
+        walk.evaluate(plan, item.name.lanes.clone(), lookups, labels, tables);
+        Ok(())
     }
 
     /// A verified value in the cells of a port.
@@ -389,16 +422,7 @@ impl Session for GarbledThree {
         _: &mut GarbledCircuit,
         _: &mut dyn Net,
     ) -> Result<()> {
-        let GarbledRegisters { plan, lanes, item, labels, .. } = registers;
-        let ands = plan.ands(lookups, *lanes);
-        let counts = self.under.ring.counts();
-        counts.multiplications += ands;
-        let Some((labels, walk)) = labels else { return Ok(()) };
-        counts.hash_calls += 2 * ands;
-        let item = item.as_ref().ok_or_else(spent)?;
-        let item::Part::Evaluator { tables, .. } = &item.part else { return Err(spent()) };
-        walk.evaluate(plan, item.name.lanes.clone(), lookups, labels, tables);
-        Ok(())
+        self.look_up(lookups, registers)
     }
 
     /// The outputs become shared. One round.

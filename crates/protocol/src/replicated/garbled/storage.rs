@@ -7,6 +7,7 @@
 use zeroize::Zeroizing;
 
 use super::item::{Given, Item, Name, Part};
+use super::roles::Role;
 use super::seed::Seed;
 use crate::replicated::PARTIES;
 use crate::stored::{Header, Reader};
@@ -21,14 +22,19 @@ fn header(me: Party) -> Header {
 }
 
 impl Item {
+    /// Bytes of an item that is stored, none of whose inputs was given: of the rows of this role, and for so
+    /// many inputs.
+    pub(super) fn saved_bytes(role: Role, rows: [usize; 3], inputs: usize) -> usize {
+        let keys = [32, 48, 16][role as usize];
+        5 + 32 + 16 + 32 + 1 + keys + rows.iter().map(|row| 4 + row).sum::<usize>() + 4 + inputs
+    }
+
     /// To be stored. The item is gone: what is stored is its only form.
     pub(super) fn save(self, me: Party) -> Zeroizing<Vec<u8>> {
         let rows = self.part.rows();
-        let of_given =
-            |given: &Option<Given>| 1 + given.as_ref().map_or(0, |given| 32 + 4 + given.labels.len());
-        let keys = [32, 48, 16][self.part.role() as usize];
-        let len = 5 + 32 + 16 + 32 + 1 + keys + rows.iter().map(|row| 4 + row.len()).sum::<usize>();
-        let len = len + 4 + self.given.iter().map(of_given).sum::<usize>();
+        let given = self.given.iter().flatten().map(|given| 32 + 4 + given.labels.len());
+        let len = Item::saved_bytes(self.part.role(), rows.map(<[u8]>::len), self.given.len())
+            + given.sum::<usize>();
         // Allocated at its full size: growing would leave copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(len));
         bytes.extend(header(me));

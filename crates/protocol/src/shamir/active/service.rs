@@ -173,7 +173,7 @@ impl ServiceConfig for ShamirActiveConfig {
         Ok(setup.clone())
     }
 
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self, _: Party) -> Vec<Kind> {
         let triples = match self.preprocessing() {
             Preprocessing::Pseudorandom => triples(self.structure()),
             Preprocessing::HyperInvertible => DEALT_TRIPLES,

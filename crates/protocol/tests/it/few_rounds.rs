@@ -1,0 +1,239 @@
+//! `replicated-active` as nodes serve with it: blocks go through garbled circuits from a stock, or through
+//! rounds where there are none, and clients learn the same.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use polyclave_cipher::{Circuit, Compiled, Direction, catalog, compile, modes};
+use polyclave_protocol::evaluate::{evaluate, prepare};
+use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
+use polyclave_protocol::replicated::{FewRounds, FewRoundsConfig, Setup, Shared};
+use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
+use polyclave_protocol::stock::{Kind, Purpose, Stock};
+use polyclave_protocol::{Party, Result};
+use polyclave_protocol_lab::testkit::faults::{LATE, Promise, Sweep, run_over};
+use polyclave_protocol_lab::testkit::tamper::Fault;
+use zeroize::Zeroizing;
+
+use crate::clear::in_the_clear;
+use crate::clients::{client_learns, noise};
+
+/// A stock whose items each party takes in the same order.
+#[derive(Default)]
+struct Shelf(Mutex<VecDeque<(Kind, Vec<u8>)>>);
+
+impl Stock for Shelf {
+    fn take(&self, kind: &Kind, _: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        panic!("{} are not what a session cannot go on without", kind.name)
+    }
+
+    fn take_if_there(
+        &self,
+        kind: &Kind,
+        count: usize,
+        _: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        let mut shelf = self.0.lock();
+        let there = shelf.iter().filter(|(of, _)| of == kind).count();
+        if there < count {
+            return Ok(None);
+        }
+        let mut items = Zeroizing::new(Vec::new());
+        for _ in 0..count {
+            let at = shelf.iter().position(|(of, _)| of == kind).expect("it was counted");
+            items.extend(shelf.remove(at).expect("it is there").1);
+        }
+        Ok(Some(items))
+    }
+}
+
+fn session(net: &mut dyn Net) -> Result<AgreedSession> {
+    hello(&FewRoundsConfig::default().handshake(HandshakeParameters::new(3)), net)
+}
+
+/// The kind of material of this name, as this party keeps it.
+fn kind(name: &str, net: &dyn Net) -> Kind {
+    let kinds = FewRoundsConfig::default().kinds(net.me());
+    kinds.into_iter().find(|kind| kind.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Joins a session with so many circuits in stock.
+fn joined(setup: &Setup, (name, count): (&str, usize), net: &mut dyn Net) -> Result<FewRounds> {
+    let (config, kind) = (FewRoundsConfig::default(), kind(name, net));
+    let made = config.make_material(setup, session(net)?.stream(), &kind, count, net)?;
+    assert_eq!(made.len(), count * kind.item_bytes, "{name}: items have the size that the stock expects");
+    let shelf = Shelf(Mutex::new(made.chunks(kind.item_bytes).map(|item| (kind, item.to_vec())).collect()));
+    config.join_stocked(setup, session(net)?.stream(), net.members(), Arc::new(shelf))
+}
+
+/// Some bytes of a client as the value of an input.
+fn given(
+    protocol: &mut FewRounds,
+    bytes: &[u8],
+    compiled: &Compiled,
+    port: usize,
+    net: &mut dyn Net,
+) -> Result<Shared> {
+    let (mask, message) = protocol.mask_input(bytes.len(), net)?;
+    let r = client_learns(&FewRoundsConfig::default(), &message, net)?;
+    let masked: Vec<u8> = bytes.iter().zip(&r).map(|(x, r)| x ^ r).collect();
+    protocol.unmask(&mask, 0, &masked, &compiled.inputs()[port])
+}
+
+/// All inputs come from a client. Returns what it learns, and how many rounds that took.
+fn computed(
+    protocol: &mut FewRounds,
+    circuit: &Circuit,
+    lanes: usize,
+    net: &mut dyn Net,
+) -> Result<(Vec<u8>, u64)> {
+    let (compiled, secrets) = (compile(circuit, protocol), crate::computing::secrets_of(circuit, lanes));
+    let mut shared = Vec::new();
+    for (port, secret) in secrets.iter().enumerate() {
+        shared.push(given(protocol, secret, &compiled, port, net)?);
+    }
+    let before = protocol.tally();
+    let batch = prepare(protocol, &compiled, lanes, net)?;
+    let inputs: Vec<_> = shared.iter().map(Input::Shared).collect();
+    let output = evaluate(protocol, &compiled, lanes, &inputs, batch, net)?.remove(0);
+    let after = protocol.tally();
+    let rounds = after.input.rounds + after.online.rounds - before.input.rounds - before.online.rounds;
+    let message = protocol.reveal_to_client(&output, net)?;
+    Ok((client_learns(&FewRoundsConfig::default(), &message, net)?, rounds))
+}
+
+fn expected(circuit: &Circuit, lanes: usize) -> Vec<u8> {
+    let secrets = crate::computing::secrets_of(circuit, lanes);
+    in_the_clear(circuit, &secrets.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// What nodes compute of one block: the name of the material, and the circuit.
+fn circuits() -> Vec<(&'static str, Circuit)> {
+    let circuit = |cipher: &str, direction| {
+        let cipher = catalog::find(cipher).expect("listed");
+        cipher.circuit(direction).expect("it runs both ways").as_ref().clone()
+    };
+    let [short, long, des] =
+        ["aes-128", "aes-256", "3des-ede3"].map(|name| catalog::find(name).expect("listed"));
+    vec![
+        ("garbled circuits of AES-128", circuit("aes-128", Direction::Encrypt)),
+        ("garbled circuits of AES-128", modes::chain(&short)),
+        ("garbled circuits of AES-128", modes::last_of_cmac(&short)),
+        ("garbled circuits of AES-128 decryption", circuit("aes-128", Direction::Decrypt)),
+        ("garbled circuits of AES-192", circuit("aes-192", Direction::Encrypt)),
+        ("garbled circuits of AES-192 decryption", circuit("aes-192", Direction::Decrypt)),
+        ("garbled circuits of AES-256", modes::last_of_cmac(&long)),
+        ("garbled circuits of AES-256 decryption", circuit("aes-256", Direction::Decrypt)),
+        ("garbled circuits of Triple DES", circuit("3des-ede3", Direction::Encrypt)),
+        ("garbled circuits of Triple DES", modes::chain(&des)),
+        ("garbled circuits of Triple DES decryption", circuit("3des-ede3", Direction::Decrypt)),
+    ]
+}
+
+#[test]
+fn blocks_of_every_cipher_take_two_rounds_with_circuits_and_more_without_and_are_the_same() {
+    for (name, circuit) in circuits() {
+        for lanes in [1, 3] {
+            let right = expected(&circuit, lanes);
+            let outcomes = run_parties(3, |net| {
+                let setup = FewRoundsConfig::default().setup(net)?;
+                let mut protocol = joined(&setup, (name, lanes + 1), net)?;
+                let with = computed(&mut protocol, &circuit, lanes, net)?;
+                // One is left: too few for two lanes.
+                let without = computed(&mut protocol, &circuit, 2, net)?;
+                Ok((with, without))
+            });
+            for outcome in outcomes {
+                let ((with, rounds), (without, more)) = outcome.expect("honest nodes finish");
+                assert_eq!(with, right, "{name}, {}", circuit.name());
+                // Each lane counts its own two messages, which are on the way together.
+                assert_eq!(rounds, 2 * lanes as u64, "{name}, {}", circuit.name());
+                assert!(without == expected(&circuit, 2) && more >= 40, "{name}, {}: {more}", circuit.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_public_block_needs_no_labels_of_three_components() {
+    let aes = catalog::find("aes-128").expect("listed");
+    let (block, key) = (noise("block", 2 * 16), crate::computing::secrets_of(&aes.encrypt, 1).remove(1));
+    let right = in_the_clear(&aes.encrypt, &[&block, &key]);
+    let outcomes = run_parties(3, |net| {
+        let setup = FewRoundsConfig::default().setup(net)?;
+        let mut protocol = joined(&setup, ("garbled circuits of AES-128", 2), net)?;
+        let compiled = compile(&aes.encrypt, &protocol);
+        let keys = given(&mut protocol, &key, &compiled, 1, net)?;
+        let cells = polyclave_cipher::Cells::from_blocks(16, 8, &block).expect("two blocks");
+        let batch = prepare(&mut protocol, &compiled, 2, net)?;
+        let inputs = [Input::Public(&cells), Input::Shared(&keys)];
+        let output = evaluate(&mut protocol, &compiled, 2, &inputs, batch, net)?.remove(0);
+        let message = protocol.reveal_to_client(&output, net)?;
+        client_learns(&FewRoundsConfig::default(), &message, net)
+    });
+    assert!(outcomes.into_iter().all(|outcome| outcome == Ok(right.clone())));
+}
+
+/// The output of rounds that nobody has proven goes into a circuit: it is proven before.
+#[test]
+fn what_is_not_proven_is_proven_before_it_goes_into_a_circuit() {
+    let aes = catalog::find("aes-128").expect("listed");
+    let secrets = crate::computing::secrets_of(&aes.encrypt, 1);
+    let once = in_the_clear(&aes.encrypt, &[&secrets[0], &secrets[1]]);
+    let right = in_the_clear(&aes.encrypt, &[&once, &secrets[1]]);
+    let outcomes = run_parties(3, |net| {
+        let setup = FewRoundsConfig::default().setup(net)?;
+        let mut protocol = joined(&setup, ("garbled circuits of AES-128", 1), net)?;
+        let compiled = compile(&aes.encrypt, &protocol);
+        let block = given(&mut protocol, &secrets[0], &compiled, 0, net)?;
+        let keys = given(&mut protocol, &secrets[1], &compiled, 1, net)?;
+        let circuit = prepare(&mut protocol, &compiled, 1, net)?;
+        let rounds = prepare(&mut protocol, &compiled, 1, net)?;
+        let inputs = [Input::Shared(&block), Input::Shared(&keys)];
+        let unproven = evaluate(&mut protocol, &compiled, 1, &inputs, rounds, net)?.remove(0);
+        let inputs = [Input::Shared(&unproven), Input::Shared(&keys)];
+        let output = evaluate(&mut protocol, &compiled, 1, &inputs, circuit, net)?.remove(0);
+        let message = protocol.reveal_to_client(&output, net)?;
+        client_learns(&FewRoundsConfig::default(), &message, net)
+    });
+    assert!(outcomes.into_iter().all(|outcome| outcome == Ok(right.clone())));
+}
+
+/// Making circuits, a block and its key from a client, one evaluation, and the answer.
+fn request(net: &mut dyn Net) -> Result<Vec<u8>> {
+    let aes = catalog::find("aes-128").expect("listed");
+    let setup = FewRoundsConfig::default().setup(net)?;
+    let mut protocol = joined(&setup, ("garbled circuits of AES-128", 2), net)?;
+    Ok(computed(&mut protocol, &modes::chain(&aes), 2, net)?.0)
+}
+
+#[test]
+fn no_fault_in_any_message_makes_a_wrong_block_at_a_client() {
+    let aes = catalog::find("aes-128").expect("listed");
+    let right = expected(&modes::chain(&aes), 2);
+    let honest = run_over(mesh_with_timeout(3, LATE), request);
+    assert!(honest.into_iter().all(|outcome| outcome == Ok(right.clone())));
+    for cheater in Party::all(3) {
+        let mut sweep = Sweep { drop_every: 4, ..Sweep::new(3, cheater, Promise::RightOrAborted) };
+        sweep.faults.push(Fault::FlipBit { byte: usize::MAX, bit: 6 });
+        let swept = sweep.run(request);
+        println!("{cheater} cheats: {swept:?}");
+        assert!(swept.messages > 12 && swept.faults > 4 * swept.messages, "{swept:?}");
+    }
+}
+
+#[test]
+fn every_kind_is_of_circuits_and_differs_between_parties_in_its_size_alone() {
+    let [first, second, evaluator] = [0, 1, 2].map(|party| FewRoundsConfig::default().kinds(Party(party)));
+    assert!(first.iter().all(|kind| kind.purpose == Purpose::Circuits && kind.per_block == 1));
+    for ((a, b), c) in first.iter().zip(&second).zip(&evaluator) {
+        assert!((a.name, a.purpose) == (b.name, b.purpose) && (b.name, b.purpose) == (c.name, c.purpose));
+        // Tables are at the evaluator, labels of outputs at the first garbler, and seeds at the second.
+        assert!(c.item_bytes > 20 * a.item_bytes && a.item_bytes > b.item_bytes, "{a:?} {b:?} {c:?}");
+    }
+    assert!(!FewRoundsConfig::default().keeps_stock(), "no request needs them");
+}
