@@ -4,6 +4,7 @@
 //! once, and a long stream in each direction, and deletes the keys. The client runs on this machine too, so
 //! on one host it takes its share of the processors.
 
+mod apart;
 mod delay;
 mod growth;
 
@@ -24,12 +25,14 @@ use crate::say;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
-#[command(mut_arg("dir", |dir| dir.required(false).required_unless_present("workers")))]
+#[command(mut_arg("dir", |dir| dir.required(false).required_unless_present_any(["workers", "round_trip"])))]
 #[command(after_help = "Examples:\n  \
     polyclave cluster bench --client try/client\n  \
+    polyclave cluster bench --round-trip 20 --protocol replicated-active\n  \
     polyclave cluster bench --workers 1,2,4,8 --store postgresql://USER@HOST/DATABASE --round-trip 20\n  \
     polyclave cluster bench --workers 1,2,3,5 --serving 1 --protocol spdz-tower --parties 2 --store ..\n\n\
-    With --workers it makes clusters of its own in a temporary folder, one after the other, and measures what more workers of each node bring.")]
+    With --round-trip it makes a cluster of its own in a temporary folder, and puts a delay between its nodes. \
+    With --workers it makes one cluster after the other, and measures what more workers of each node bring.")]
 pub struct Arguments {
     #[command(flatten)]
     client: Option<ClientOption>,
@@ -46,11 +49,11 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", requires = "store")]
     store_password: Option<PathBuf>,
 
-    /// With --workers: the protocol
+    /// Of a new cluster: the protocol
     #[arg(long, value_name = "P", default_value = "shamir")]
     protocol: String,
 
-    /// With --workers: nodes
+    /// Of a new cluster: nodes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..=16))]
     parties: u16,
 
@@ -58,9 +61,9 @@ pub struct Arguments {
     #[arg(long, value_name = "S", requires = "workers", value_parser = clap::value_parser!(u16).range(1..=64))]
     serving: Option<u16>,
 
-    /// With --workers: milliseconds for the way from node to node and back
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    round_trip: u64,
+    /// Measure a new cluster with so many milliseconds for the way from node to node and back
+    #[arg(long, value_name = "MS")]
+    round_trip: Option<u64>,
 
     /// Requests of one block, one after the other
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -82,6 +85,10 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// Requests of each kind that are not measured, and the time after them.
+const WARM_UP: usize = 8;
+const MAKING: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
 struct Measured {
@@ -132,27 +139,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.workers.is_empty() {
         return growth::run(arguments);
     }
-    let Some(client) = &arguments.client else {
-        bail!("name the client of a running cluster (--client DIR), or measure new clusters (--workers)");
+    let measured = match (&arguments.client, arguments.round_trip) {
+        (Some(_), Some(_)) => {
+            bail!("a cluster that runs has the delay that it has: leave out --client or --round-trip")
+        }
+        (Some(client), None) => of_client(arguments, &client.open()?)?,
+        (None, Some(ms)) => {
+            apart::with_client(arguments, Duration::from_millis(ms), |client| of_client(arguments, client))?
+        }
+        (None, None) => {
+            bail!("name the client of a running cluster (--client DIR), or measure a new one (--round-trip)")
+        }
     };
-    let client = client.open()?;
-    let mut number = [0; 8];
-    random_bytes(&mut number)?;
-    let name = format!("bench-{}", hex::encode(number));
-    let names = [Mode::Gcm, Mode::Ecb].map(|mode| (format!("{name}-{mode}"), mode));
-    let began = Instant::now();
-    for (name, mode) in &names {
-        client.generate(NewKey::for_modes(name, "aes-128", &[*mode], MAX_BLOCKS))?;
-    }
-    let key_ms = milliseconds(began.elapsed()) / names.len() as f64;
-    let measured = measure(arguments, &client, [&names[0].0, &names[1].0], key_ms);
-    names.iter().try_for_each(|(name, _)| client.delete(name).map(drop))?;
-    let measured = measured?;
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&measured)?);
         return Ok(ExitCode::SUCCESS);
     }
-    say!("a key made         {key_ms:.1} ms");
+    say!("a key made         {:.1} ms", measured.key_ms);
     say!("one block sealed   {}", measured.sealed);
     say!("one block in ecb   {}", measured.ecb);
     say!(
@@ -168,17 +171,36 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Measures what a client gets, with keys of its own.
+fn of_client(arguments: &Arguments, client: &Client) -> Result<Measured> {
+    let mut number = [0; 8];
+    random_bytes(&mut number)?;
+    let name = format!("bench-{}", hex::encode(number));
+    let names = [Mode::Gcm, Mode::Ecb].map(|mode| (format!("{name}-{mode}"), mode));
+    let began = Instant::now();
+    for (name, mode) in &names {
+        client.generate(NewKey::for_modes(name, "aes-128", &[*mode], MAX_BLOCKS))?;
+    }
+    let key_ms = milliseconds(began.elapsed()) / names.len() as f64;
+    let measured = measure(arguments, client, [&names[0].0, &names[1].0], key_ms);
+    names.iter().try_for_each(|(name, _)| client.delete(name).map(drop))?;
+    measured
+}
+
 fn measure(
     arguments: &Arguments,
     client: &Client,
     [key, ecb_key]: [&str; 2],
     key_ms: f64,
 ) -> Result<Measured> {
+    // Nodes that are far from each other notice it by the first requests, and make what shortens the next ones.
+    for _ in 0..WARM_UP {
+        one_block(client, key)?;
+        one_block_in_ecb(client, ecb_key)?;
+    }
+    std::thread::sleep(MAKING);
     let sealed = Times::of(arguments.requests, || one_block(client, key))?;
-    let ecb = Times::of(arguments.requests, || {
-        client.key(ecb_key)?.ecb().padding(Padding::None).encrypt(&[7; 16])?;
-        Ok(())
-    })?;
+    let ecb = Times::of(arguments.requests, || one_block_in_ecb(client, ecb_key))?;
 
     let began = Instant::now();
     let left = AtomicU64::new(arguments.concurrent_requests);
@@ -220,6 +242,11 @@ fn measure(
 fn one_block(client: &Client, key: &str) -> Result<()> {
     let mut sealed = Vec::new();
     client.seal(key, &mut &[7; 16][..], &mut sealed, &mut |_| ())?;
+    Ok(())
+}
+
+fn one_block_in_ecb(client: &Client, key: &str) -> Result<()> {
+    client.key(key)?.ecb().padding(Padding::None).encrypt(&[7; 16])?;
     Ok(())
 }
 

@@ -36,7 +36,7 @@ const STOCK: usize = 512;
 const FOR: Duration = Duration::from_secs(8);
 /// The same under protocols that take material made ahead, since it comes in lots.
 const FOR_LOTS: Duration = Duration::from_secs(30);
-const STARTING: Duration = Duration::from_secs(180);
+pub(super) const STARTING: Duration = Duration::from_secs(180);
 
 #[derive(Serialize)]
 struct Measured {
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let mut all = Vec::new();
     if !arguments.json {
-        let delay = match arguments.round_trip {
+        let delay = match arguments.round_trip.unwrap_or_default() {
             0 => "no delay between nodes: the processors are the bound".to_owned(),
             ms => format!("{ms} ms for the way from node to node and back"),
         };
@@ -107,8 +107,9 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
     let parties = usize::from(arguments.parties);
     let threshold = crate::protocols::threshold(&arguments.protocol, parties, None, 1)?;
     let local = create_shared(&folder.path().join("try"), (&arguments.protocol, parties, threshold), shared)?;
-    let ways = Ways::new(Duration::from_millis(arguments.round_trip) / 2)?;
-    if arguments.round_trip > 0 {
+    let round_trip = Duration::from_millis(arguments.round_trip.unwrap_or_default());
+    let ways = Ways::new(round_trip / 2)?;
+    if !round_trip.is_zero() {
         take_ways(&local, &folder.path().join("try"), &ways)?;
     }
     let keeps_stock = properties(&arguments.protocol, parties, threshold)?.keeps_stock;
@@ -171,7 +172,7 @@ fn rate(threads: usize, time: Duration, work: impl Fn() -> Result<()> + Sync) ->
 
 /// Puts a way with a delay before each worker. The addresses of the others lead there; each listens where it
 /// did.
-fn take_ways(local: &Local, folder: &Path, ways: &Ways) -> Result<()> {
+pub(super) fn take_ways(local: &Local, folder: &Path, ways: &Ways) -> Result<()> {
     let late = |address: &str| -> Result<String> {
         let end: SocketAddr = address.parse().context("an address of this host")?;
         Ok(ways.to(end)?.to_string())
