@@ -19,6 +19,8 @@ pub enum Cheat {
     /// Sends wrong messages of replicated sharing, products among them, in requests: round the ring of three,
     /// and to each of the others of four.
     InProducts,
+    /// Sends wrong labels and outputs of garbled circuits in requests.
+    InCircuits,
     /// Sends wrong bytes to clients.
     InAnswers,
     /// Refuses all steps of clients at once, while it continues with the other nodes.
@@ -58,6 +60,9 @@ const LATE_ANSWER: Duration = Duration::from_millis(4500);
 
 /// More bytes than a stored value has before its shares.
 const HEAD_OF_STORED: usize = 128;
+
+/// No message that claims one item of a stock has more bytes, and each one of a garbled circuit does.
+const CLAIM: usize = 40;
 
 /// More than a client reads before it has the others' answers.
 const CLAIMS: usize = 10_000;
@@ -194,7 +199,16 @@ impl InjectedNet<'_> {
 }
 
 impl Net for InjectedNet<'_> {
-    polyclave_protocol::forward_net!(self => self.net; me, parties, members, send, recv, lost, fork, fork_among);
+    polyclave_protocol::forward_net!(self => self.net; me, parties, members, recv, lost, fork, fork_among);
+
+    fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
+        if self.cheat != Some(Cheat::InCircuits) || message.len() <= CLAIM {
+            return self.net.send(to, message);
+        }
+        let mut changed = message.to_vec();
+        wrong(&mut changed);
+        self.net.send(to, &changed)
+    }
 
     fn gather(
         &mut self,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use polyclave_config::Role;
 use polyclave_node::PairState;
-use polyclave_node::admin::{Answer, Instruction, PeerProgram, Status, order};
+use polyclave_node::admin::{Answer, Instruction, Latency, PeerProgram, Status, order};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -102,6 +102,9 @@ fn tell(status: &Status) {
     for pair in &status.standby {
         say!("standby    {}", standby(pair));
     }
+    if let Some(latency) = &status.latency {
+        say!("latency    {}", few_blocks(latency));
+    }
     if status.corrects && !status.missing.is_empty() {
         say!(
             "correction off: while a node is missing, wrong shares are detected and not corrected, and no material is made"
@@ -167,6 +170,20 @@ fn since(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok());
     let text = time.and_then(|time| time.format(&Rfc3339).ok());
     text.map_or_else(String::new, |text| format!("since {text}"))
+}
+
+/// How few blocks are computed, in a line.
+fn few_blocks(latency: &Latency) -> String {
+    let Latency { round_trip_ms, from_ms, blocks } = latency;
+    match round_trip_ms {
+        None => format!("the first node measures it; {blocks} blocks went through garbled circuits"),
+        Some(ms) if ms >= from_ms => format!(
+            "{ms} ms there and back: few blocks at a time go through garbled circuits ({blocks} so far)"
+        ),
+        Some(ms) => format!(
+            "{ms} ms there and back: all blocks are computed in rounds, below {from_ms} ms ({blocks} went through garbled circuits)"
+        ),
+    }
 }
 
 /// How a standby pair stands, in a line.

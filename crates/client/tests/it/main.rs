@@ -17,6 +17,7 @@ mod components;
 mod derive_apart;
 mod envelope;
 mod equivocation;
+mod few_rounds;
 mod four;
 mod gcm_siv;
 mod kdf;

@@ -119,7 +119,8 @@ impl SessionContext {
             Some(epoch) => {
                 let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
                 let targets = material.targets.clone();
-                let stock = BoundedStock { lots, targets, memory, takes_circuits, over };
+                let through_circuits = material.through_circuits.clone();
+                let stock = BoundedStock { lots, targets, memory, takes_circuits, through_circuits, over };
                 material.config.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
             }
             None => material.config.join(&self.setup.setup, stream, serving),

@@ -380,6 +380,9 @@ impl Material {
 
     /// Publishes the stock as metrics, for monitoring.
     pub(crate) fn count_stock(&self) {
+        if self.keeps_circuits() {
+            metrics::counter!("polyclave_circuit_blocks_total").absolute(self.blocks_through_circuits());
+        }
         for StockLevel { kind, blocks, level, .. } in self.stock_levels() {
             metrics::gauge!("polyclave_stock_blocks", "kind" => kind.clone()).set(blocks as f64);
             metrics::gauge!("polyclave_stock_level_blocks", "kind" => kind).set(level as f64);

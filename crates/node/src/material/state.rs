@@ -76,6 +76,8 @@ pub(crate) struct Material {
     pub(super) uncounted: Mutex<Guesses>,
     pub(super) filling: Mutex<()>,
     pub(super) under_way: UnderWay,
+    /// Blocks that went through garbled circuits.
+    pub(super) through_circuits: Arc<AtomicU64>,
     pub(super) refresh: Refresh,
     /// The edition of the store that was heard last.
     pub(super) heard: AtomicU64,
@@ -118,6 +120,7 @@ impl Material {
             uncounted: Mutex::default(),
             filling: Mutex::default(),
             under_way: UnderWay::default(),
+            through_circuits: Arc::default(),
             refresh: Refresh::default(),
             heard: AtomicU64::default(),
             is_cut_off: AtomicBool::default(),
@@ -134,6 +137,11 @@ impl Material {
     /// Whether everything is ready that requests need, except material in stock.
     pub(crate) fn is_prepared(&self) -> bool {
         self.epoch().is_some() || self.strategy.refuse_without_epoch(self).is_ok()
+    }
+
+    /// Blocks that went through garbled circuits since the start.
+    pub(crate) fn blocks_through_circuits(&self) -> u64 {
+        self.through_circuits.load(Relaxed)
     }
 
     /// How many processors the node counts on.

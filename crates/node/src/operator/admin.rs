@@ -36,7 +36,7 @@ use crate::operator::reload;
 pub use features::FeatureState;
 pub(crate) use socket::Socket;
 use socket::ask;
-pub use status::{PeerProgram, Status};
+pub use status::{Latency, PeerProgram, Status};
 
 /// An order of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

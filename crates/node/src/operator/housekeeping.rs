@@ -79,6 +79,9 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             metrics::gauge!("polyclave_store_damaged")
                 .set(f64::from(u8::from(core.store.file_damage().is_some())));
             core.material.count_stock();
+            if let Some(delay) = core.service.delay.known() {
+                metrics::gauge!("polyclave_round_trip_seconds").set(delay.as_secs_f64());
+            }
             metrics::gauge!("polyclave_peers_connected")
                 .set(core.network.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));

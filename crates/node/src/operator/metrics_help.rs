@@ -18,6 +18,11 @@ pub(crate) fn describe() {
     describe_gauge!("polyclave_keys_lacking", "Keys that other nodes have and this node lacks.");
     describe_gauge!("polyclave_stock_blocks", "Material in stock, in blocks.");
     describe_gauge!("polyclave_stock_level_blocks", "The level to which the stock is filled, in blocks.");
+    describe_counter!(
+        "polyclave_circuit_blocks_total",
+        "Blocks that went through garbled circuits, because the nodes are far from each other."
+    );
+    describe_gauge!("polyclave_round_trip_seconds", "Time there and back to the others, at the first node.");
     describe_counter!("polyclave_fills_total", "Runs in which nodes made material, by outcome.");
     describe_counter!(
         "polyclave_epochs_total",

@@ -1,7 +1,7 @@
 //! The stock as a session sees it: what is taken is bounded, and what is not there yet is waited for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use polyclave_protocol::net::Net;
 use polyclave_protocol::stock::{Kind, Stock};
@@ -23,6 +23,8 @@ pub(crate) struct BoundedStock {
     pub(crate) memory: usize,
     /// Whether the request takes material that it could go on without.
     pub(crate) takes_circuits: bool,
+    /// How many blocks have taken some.
+    pub(crate) through_circuits: Arc<AtomicU64>,
     /// The stock was given up.
     pub(crate) over: Arc<AtomicBool>,
 }
@@ -57,7 +59,11 @@ impl Stock for BoundedStock {
             return Ok(None);
         }
         self.refuse_over()?;
-        self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))
+        let taken = self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))?;
+        if taken.is_some() {
+            self.through_circuits.fetch_add(count as u64, Relaxed);
+        }
+        Ok(taken)
     }
 }
 
@@ -136,6 +142,7 @@ mod tests {
             targets: targets(&[KIND], Levels { aes_blocks: 2, des_blocks: 1, circuits: 0 }).into(),
             memory: 480,
             takes_circuits: false,
+            through_circuits: Arc::default(),
             over: Arc::default(),
         }
     }

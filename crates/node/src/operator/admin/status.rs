@@ -1,6 +1,7 @@
 //! The status of a running node, for its operator.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use polyclave_api::StockLevel;
 use polyclave_protocol::protocol::ProtocolConfig;
@@ -114,6 +115,22 @@ pub struct Status {
     /// How the standby pairs of this node stand.
     #[serde(default)]
     pub standby: Vec<PairState>,
+    /// How blocks are computed between nodes that are far from each other; none if the protocol has one way.
+    #[serde(default)]
+    pub latency: Option<Latency>,
+}
+
+/// How a node computes few blocks: in rounds, or through garbled circuits where the nodes are far from each
+/// other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Milliseconds there and back to the others, as the requests that this node led have shown. Only the
+    /// first node measures it.
+    pub round_trip_ms: Option<u64>,
+    /// From so many milliseconds on few blocks go through circuits.
+    pub from_ms: u64,
+    /// Blocks that went through circuits since this node started.
+    pub blocks: u64,
 }
 
 /// The program of a peer.
@@ -190,7 +207,17 @@ impl Core {
             audit_refuses: self.logbook.refuses().is_some(),
             audit_failure: self.logbook.failure(),
             standby: self.pair_states(),
+            latency: self.latency(),
         }
+    }
+
+    fn latency(&self) -> Option<Latency> {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.service.circuits_from.map(|from| Latency {
+            round_trip_ms: self.service.delay.known().map(milliseconds),
+            from_ms: milliseconds(from),
+            blocks: self.material.blocks_through_circuits(),
+        })
     }
 
     fn listed_as(&self) -> BTreeMap<String, String> {

@@ -211,6 +211,12 @@ fn one_of_the_others(ring: &Ring, what: &'static str) -> Error {
 }
 
 impl Active {
+    /// After a failed check no session under this setup goes on.
+    pub(super) fn retire(&mut self) {
+        self.retirement.retire();
+        self.has_failed = true;
+    }
+
     /// Products of bits, and then those of elements that were made of them.
     fn prove_all(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
         if self.products.count() > 0 {

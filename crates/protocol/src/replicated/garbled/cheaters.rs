@@ -52,11 +52,20 @@ enum When {
     Online,
 }
 
-/// Ends with the output, or with an error.
+/// Ends with the output, or with an error. After one that shows a cheater no session goes on.
 fn party(cheat: Cheat, when: When, net: &mut dyn Net) -> Result<Vec<u8>> {
     let config = GarbledThreeConfig::default();
     let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
-    let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
+    let setup = config.setup(net)?;
+    let outcome = evaluated((cheat, when), config.join(&setup, session.stream(), net.members())?, net);
+    if matches!(outcome, Err(Error::OneOfTwo { .. } | Error::Peer { .. })) {
+        let later = config.join(&setup, session.stream(), net.members());
+        assert!(matches!(later.err(), Some(Error::CheckFailed { .. })), "{cheat:?} {when:?}");
+    }
+    outcome
+}
+
+fn evaluated((cheat, when): (Cheat, When), mut protocol: GarbledThree, net: &mut dyn Net) -> Result<Vec<u8>> {
     let compiled = compile(&circuit(), &protocol);
     match (cheat, &mut protocol.keys) {
         (Cheat::Seed, Keys::First { garbling } | Keys::Second { garbling, .. }) => garbling[5] ^= 1,

@@ -168,7 +168,7 @@ impl GarbledThree {
         }
         let value = self.bits_of(&compiled.inputs()[port], value, item.lanes())?;
         let given = self.deliver(&mut item, &plan, &[Value::shared(port, &value)], net);
-        self.under.or_give_up(given)?;
+        self.or_give_up(given)?;
         Ok(GarbledCircuit(Some(item)))
     }
 
@@ -316,6 +316,14 @@ impl GarbledThree {
         Ok(())
     }
 
+    /// As [`Replicated::or_give_up`]. If a party cheats, no other session under the setup goes on either.
+    fn or_give_up<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        if matches!(outcome, Err(Error::OneOfTwo { .. } | Error::Peer { .. })) {
+            self.under.model.retire();
+        }
+        self.under.or_give_up(outcome)
+    }
+
     /// What the evaluator has found out: one of the garblers cheats.
     fn garblers_differ(&self, what: &'static str) -> Error {
         Error::OneOfTwo { first: self.seats.first, second: self.seats.second, what }
@@ -371,7 +379,7 @@ impl Session for GarbledThree {
         self.under.model.refuse_unverified(&Default::default())?;
         let plan = self.plan(compiled)?;
         let garbled = self.garble(compiled, &plan, lanes, net);
-        Ok(GarbledCircuit(Some(self.under.or_give_up(garbled)?)))
+        Ok(GarbledCircuit(Some(self.or_give_up(garbled)?)))
     }
 
     fn registers(
@@ -405,7 +413,7 @@ impl Session for GarbledThree {
         net: &mut dyn Net,
     ) -> Result<()> {
         let done = self.put_in(ports, inputs, registers, net);
-        self.under.or_give_up(done)
+        self.or_give_up(done)
     }
 
     fn linear(&mut self, maps: &[Linear], registers: &mut GarbledRegisters) {
@@ -435,7 +443,7 @@ impl Session for GarbledThree {
         let item = registers.item.take().ok_or_else(spent)?;
         let labels = registers.labels.as_ref().map(|(labels, _)| labels);
         let settled = self.share_outputs(compiled, &registers.plan, item, labels, net);
-        registers.settled = self.under.or_give_up(settled)?;
+        registers.settled = self.or_give_up(settled)?;
         Ok(true)
     }
 

@@ -1,0 +1,199 @@
+//! Three nodes under `replicated-active` that think they are far from each other: a few blocks at a time go
+//! through garbled circuits, in every mode, and nobody gets a wrong one.
+
+use polyclave_api::{Mode, Reason};
+use polyclave_client::{Client, Error, Padding};
+use polyclave_config::{LatencySettings, NodeDir};
+use polyclave_node::Cheat;
+use polyclave_node::admin::{Answer, Instruction, Status, order};
+
+use crate::common::active::start_cheating;
+use crate::common::messages::{
+    cbc, cmac, ctr, decrypt_siv, ecb, encrypt_siv, gcm, open, seal, uncbc, unctr, unecb, ungcm,
+};
+use crate::common::oracle::Oracle;
+use crate::common::{TestCluster, data, insist, key, name_for};
+
+/// More requests than it takes to know how far the nodes are.
+const FIRST: usize = 8;
+
+/// Three nodes that take every distance for far.
+fn start() -> TestCluster {
+    let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
+    for path in &cluster.local.nodes {
+        let mut node = NodeDir::open(path).expect("its directory");
+        let mut settings = node.settings().clone();
+        settings.latency = LatencySettings { from_ms: 0, circuits: Some(32) };
+        node.set_settings(settings).expect("saved");
+    }
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    cluster
+}
+
+fn status(cluster: &TestCluster, node: usize) -> Status {
+    let dir = NodeDir::open(&cluster.local.nodes[node]).expect("its directory");
+    match order(&dir, &Instruction::Status) {
+        Ok(Some(Answer::Status(status))) => *status,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn blocks(cluster: &TestCluster) -> u64 {
+    status(cluster, 0).latency.expect("the protocol has circuits").blocks
+}
+
+/// Asks until circuits are there for what is asked.
+fn warm(cluster: &TestCluster, request: &dyn Fn()) {
+    (0..FIRST).for_each(|_| request());
+    cluster.wait_until(|| {
+        let before = blocks(cluster);
+        request();
+        blocks(cluster) > before
+    });
+}
+
+/// How many blocks went through circuits in a request.
+fn through(cluster: &TestCluster, request: impl FnOnce()) -> u64 {
+    let before = blocks(cluster);
+    request();
+    blocks(cluster) - before
+}
+
+#[test]
+fn few_blocks_go_through_circuits_in_every_mode_and_are_the_same() {
+    let cluster = start();
+    let client = cluster.client();
+    // Its nodes compute in rounds, under another protocol.
+    let others = TestCluster::shared();
+    let by_rounds = others.client();
+    for (cipher, secret) in [("aes-128", data(16)), ("aes-256", data(32)), ("3des-ede3", data(24))] {
+        let name = |mode: Mode| name_for(&format!("few-rounds-{cipher}"), mode);
+        let modes: &[&[Mode]] = match cipher {
+            "3des-ede3" => &[&[Mode::Cmac], &[Mode::Cbc], &[Mode::Ecb]],
+            _ => &[&[Mode::Gcm, Mode::Cmac], &[Mode::Ctr, Mode::Cbc], &[Mode::Ecb]],
+        };
+        for modes in modes {
+            for client in [&client, &by_rounds] {
+                client.import(key(&name(modes[0]), cipher, modes), &secret).expect("imported");
+            }
+        }
+        let one = data(if cipher == "3des-ede3" { 8 } else { 16 });
+        let by_ecb = |client: &Client| ecb(client, &name(Mode::Ecb), Padding::None, &one).expect("encrypted");
+        warm(&cluster, &|| drop(by_ecb(&client)));
+        let encrypted = by_ecb(&client);
+        assert_eq!(encrypted, Oracle::new(cipher, &secret).ecb(&one), "{cipher}");
+        let decrypted = || unecb(&client, &name(Mode::Ecb), Padding::None, &encrypted).expect("decrypted");
+        warm(&cluster, &|| assert_eq!(decrypted(), one, "{cipher}"));
+
+        let mac = cmac(&by_rounds, &name(Mode::Cmac), &data(40)).expect("computed");
+        assert_eq!(cmac(&client, &name(Mode::Cmac), &data(40)).expect("computed"), mac, "{cipher}");
+        let (initial, text) = cbc(&client, &name(Mode::Cbc), Padding::Pkcs7, &data(33)).expect("encrypted");
+        for client in [&client, &by_rounds] {
+            let plain = uncbc(client, &name(Mode::Cbc), Padding::Pkcs7, &initial, &text).expect("decrypted");
+            assert_eq!(plain, data(33), "{cipher}");
+        }
+        if cipher == "3des-ede3" {
+            continue;
+        }
+        let (counter, text) = ctr(&client, &name(Mode::Ctr), &data(33)).expect("encrypted");
+        assert_eq!(unctr(&by_rounds, &name(Mode::Ctr), &counter, &text).expect("decrypted"), data(33));
+        let message = gcm(&client, &name(Mode::Gcm), b"to", &data(33)).expect("encrypted");
+        for client in [&client, &by_rounds] {
+            assert_eq!(ungcm(client, &name(Mode::Gcm), b"to", &message).expect("authentic"), data(33));
+        }
+        let mut wrong = message.clone();
+        *wrong.last_mut().expect("a tag") ^= 1;
+        assert!(matches!(ungcm(&client, &name(Mode::Gcm), b"to", &wrong), Err(Error::Unauthentic(_))));
+        let sealed = seal(&client, &name(Mode::Gcm), &data(20)).expect("sealed");
+        assert_eq!(open(&client, &name(Mode::Gcm), &sealed).expect("opened"), data(20));
+    }
+
+    let siv = "few-rounds-siv";
+    for client in [&client, &by_rounds] {
+        client.import(key(siv, "aes-128", &[Mode::Siv]), &data(32)).expect("imported");
+    }
+    let additional = [b"with".to_vec()];
+    let message = encrypt_siv(&client, siv, &additional, &data(21)).expect("encrypted");
+    assert_eq!(message, encrypt_siv(&by_rounds, siv, &additional, &data(21)).expect("encrypted"));
+    assert_eq!(decrypt_siv(&client, siv, &additional, &message).expect("authentic")[..], data(21)[..]);
+}
+
+#[test]
+fn many_blocks_go_through_rounds_and_so_do_few_once_no_circuit_is_left() {
+    let cluster = start();
+    let client = cluster.client();
+    client.import(key("k", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
+    let asked = |count: usize| {
+        let blocks = ecb(&client, "k", Padding::None, &data(16 * count)).expect("encrypted");
+        assert_eq!(blocks, Oracle::new("aes-128", &data(16)).ecb(&data(16 * count)));
+    };
+    warm(&cluster, &|| asked(1));
+    assert_eq!(through(&cluster, || asked(9)), 0, "more than is worth it");
+    let stock = || status(&cluster, 0).stock;
+    cluster.wait_until(|| stock().iter().any(|kind| kind.blocks >= 8));
+    assert_eq!(through(&cluster, || asked(8)), 8);
+    // Faster than they are made: where none is left it goes on in rounds, and no request fails.
+    (0..60).for_each(|_| asked(3));
+    let status = status(&cluster, 0);
+    let latency = status.latency.expect("the protocol has circuits");
+    assert!(latency.round_trip_ms.is_some() && latency.from_ms == 0 && latency.blocks > 8, "{latency:?}");
+    let kinds: Vec<&str> = status.stock.iter().map(|kind| kind.kind.as_str()).collect();
+    assert_eq!(kinds, ["garbled circuits of AES-128"], "of what nobody asked for there is none");
+}
+
+#[test]
+fn nodes_that_are_near_make_no_circuits() {
+    let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
+    (0..3).for_each(|node| {
+        let mut dir = NodeDir::open(&cluster.local.nodes[node]).expect("its directory");
+        let mut settings = dir.settings().clone();
+        settings.latency = LatencySettings { from_ms: 60_000, circuits: None };
+        dir.set_settings(settings).expect("saved");
+        cluster.restart(node);
+    });
+    cluster.wait_until_ready();
+    let client = cluster.client();
+    client.generate(key("k", "aes-128", &[Mode::Gcm])).expect("made");
+    for _ in 0..2 * FIRST {
+        gcm(&client, "k", b"to", b"a message").expect("encrypted");
+    }
+    let status = status(&cluster, 0);
+    let latency = status.latency.expect("the protocol has circuits");
+    assert!(latency.round_trip_ms.is_some() && latency.blocks == 0, "{latency:?}");
+    assert!(status.stock.is_empty(), "{:?}", status.stock);
+}
+
+/// Whichever node it is: a garbler changes labels, the evaluator what it tells of the output.
+#[test]
+fn a_node_that_cheats_in_circuits_is_found_and_stops_the_others() {
+    for cheater in 0..3 {
+        let mut cluster = start();
+        let client = cluster.client();
+        client.import(key("k", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
+        let right = Oracle::new("aes-128", &data(16)).ecb(&data(16));
+        cluster.stop(cheater);
+        start_cheating(&mut cluster, cheater, Cheat::InCircuits);
+        cluster.wait_until_ready();
+        let ask = || ecb(&client, "k", Padding::None, &data(16));
+        cluster.wait_until(|| match ask() {
+            Ok(block) => {
+                assert_eq!(block, right, "in rounds, while there are no circuits yet");
+                false
+            }
+            Err(Error::Refused { refusal, .. }) => {
+                let quarantined = refusal.reason == Reason::Quarantined;
+                assert!(quarantined || refusal.reason == Reason::Unavailable, "{refusal}");
+                quarantined
+            }
+            Err(_) => false,
+        });
+        // The first garbler finds the evaluator, and the evaluator a garbler.
+        let finder = if cheater == 2 { 0 } else { 2 };
+        cluster.wait_until(|| status(&cluster, finder).quarantine.is_some());
+        cluster.stop(cheater);
+        cluster.restart(cheater);
+        cluster.refresh();
+        assert_eq!(insist(&ask), right, "after a refresh");
+    }
+}
