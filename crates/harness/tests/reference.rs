@@ -32,6 +32,11 @@ const FILES: [File; 4] = [
             ("at the top", "NodeSettings", ""),
             ("[limits]", "NodeLimits", "[Limits](../operate/limits.md) explains them."),
             ("[stock]", "StockSettings", "[Material in stock](../operate/stock.md) explains them."),
+            (
+                "[latency]",
+                "LatencySettings",
+                "[Nodes in different cities](../operate/cities.md) explains them.",
+            ),
             ("[audit]", "AuditSettings", "[Audit log](../operate/audit-log.md) explains them."),
             ("[refresh]", "RefreshSettings", ""),
             ("[certificates]", "CertificateSettings", ""),
@@ -87,10 +92,11 @@ const FILES: [File; 4] = [
 ];
 
 /// Fields that have tables of their own.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "audit",
     "limits",
     "stock",
+    "latency",
     "refresh",
     "certificates",
     "workers",

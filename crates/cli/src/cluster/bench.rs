@@ -193,7 +193,7 @@ fn measure(
     [key, ecb_key]: [&str; 2],
     key_ms: f64,
 ) -> Result<Measured> {
-    // Nodes that are far from each other notice it by the first requests, and make what shortens the next ones.
+    // Nodes that are far from each other notice it by the first requests, and make what shortens the next.
     for _ in 0..WARM_UP {
         one_block(client, key)?;
         one_block_in_ecb(client, ecb_key)?;

@@ -211,7 +211,8 @@ impl Lots {
         self.lock().iter_mut().for_each(|lot| lot.is_lost_at(node));
     }
 
-    /// Takes items of a kind if enough are there, for a session that can go on without: the same at all nodes.
+    /// Takes items of a kind if enough are there, for a session that can go on without. The same at all
+    /// nodes.
     fn take_if_there(
         &self,
         kind: &Kind,

@@ -7,8 +7,8 @@
 //! 4. [`conversation`]: the nodes take the client's steps, compare each of them before they use it
 //!    ([`agreement`]), and answer.
 //!
-//! [`delay`] is how far the other nodes are, which the leading node measures. [`service`] has the parts of the node that serving takes, and [`strategy`] has what differs between
-//! protocols.
+//! [`service`] has the parts of the node that serving takes, [`strategy`] what differs between protocols, and
+//! [`delay`] how far the other nodes are.
 
 pub(crate) mod agreement;
 pub(crate) mod attempts;

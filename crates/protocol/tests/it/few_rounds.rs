@@ -232,6 +232,7 @@ fn every_kind_is_of_circuits_and_differs_between_parties_in_its_size_alone() {
     assert!(first.iter().all(|kind| kind.purpose == Purpose::Circuits && kind.per_block == 1));
     for ((a, b), c) in first.iter().zip(&second).zip(&evaluator) {
         assert!((a.name, a.purpose) == (b.name, b.purpose) && (b.name, b.purpose) == (c.name, c.purpose));
+        println!("{}: {}, {}, {} bytes", a.name, a.item_bytes, b.item_bytes, c.item_bytes);
         // Tables are at the evaluator, labels of outputs at the first garbler, and seeds at the second.
         assert!(c.item_bytes > 20 * a.item_bytes && a.item_bytes > b.item_bytes, "{a:?} {b:?} {c:?}");
     }

@@ -34,8 +34,8 @@ pub(crate) trait Claiming: Send + Sync {
     /// Takes items. Every node that takes some takes the same.
     fn take(&self, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>;
 
-    /// The same for material without which a session goes on: nothing at all nodes if there is too little now.
-    /// Where a quorum takes items none are kept that a session could go on without.
+    /// The same for material that a session can go on without: nothing, at all nodes, if there is too little
+    /// now. Where a quorum takes items no such material is kept.
     fn take_if_there(
         &self,
         _lots: &Lots,

@@ -2,8 +2,8 @@
 //! garbled circuits from the stock, if there are some. That takes two one-way messages in place of forty
 //! rounds, for nodes that are far from each other.
 //!
-//! Everything else is `replicated-active`: setup, stored values, clients, elements, checks. The values that go
-//! into a garbled circuit are proven before ([`Session::check`]), and what comes out needs no proof.
+//! Everything else is `replicated-active`: setup, stored values, clients, elements, checks. The values that
+//! go into a garbled circuit are proven before ([`Session::check`]), and what comes out needs no proof.
 //!
 //! **When a circuit is used** is the same at all parties: for a circuit that is [kept](Kept), for at most
 //! [`LANES`] lanes, if the stock gives one for each lane. Its claim is durable at each party before the party
@@ -182,7 +182,7 @@ pub struct Circuits {
 
 /// An evaluation under way.
 pub enum FewRoundsRegisters {
-    Rounds(Registers<2>),
+    Rounds(Box<Registers<2>>),
     Circuits(Evaluations),
 }
 
@@ -335,7 +335,8 @@ impl Session for FewRounds {
     ) -> Result<FewRoundsRegisters> {
         match batch {
             FewRoundsBatch::Rounds(batch) => {
-                self.rounds_mut().registers(compiled, lanes, batch).map(FewRoundsRegisters::Rounds)
+                let registers = self.rounds_mut().registers(compiled, lanes, batch)?;
+                Ok(FewRoundsRegisters::Rounds(Box::new(registers)))
             }
             FewRoundsBatch::Circuits(Circuits { kept, of_lanes }) => {
                 if of_lanes.len() != lanes {

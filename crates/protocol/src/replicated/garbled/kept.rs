@@ -1,7 +1,7 @@
 //! The circuits that nodes keep garbled in stock: a block of a cipher under expanded keys.
 //!
-//! A circuit of the stock belongs to no key. So its round keys are inputs that each lane has for itself: lanes
-//! of one lot serve requests with different keys, and no wire gets labels of two of them.
+//! A circuit of the stock belongs to no key. So its round keys are inputs that each lane has for itself:
+//! lanes of one lot serve requests with different keys, and no wire gets labels of two of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -51,8 +51,8 @@ impl Kept {
         &KEPT
     }
 
-    /// The one that computes what a circuit of a node computes: the cipher itself, or the cipher on the sum of
-    /// several blocks (CBC, CMAC).
+    /// The one that computes what a circuit of a node computes: the cipher itself, or the cipher on the sum
+    /// of several blocks (CBC, CMAC).
     pub(super) fn of(circuit: &[u8; 32]) -> Option<&'static Kept> {
         static BY_DIGEST: OnceLock<HashMap<[u8; 32], usize>> = OnceLock::new();
         let of_kept = |(at, kept): (usize, &Kept)| {
