@@ -92,6 +92,9 @@ const MAKING: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
 struct Measured {
+    /// The way from node to node and back, as measured, if this made the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round_trip_ms: Option<f64>,
     key_ms: f64,
     /// A sealed file of one block: two blocks of AES and a tag.
     #[serde(flatten)]
@@ -145,7 +148,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         (Some(client), None) => of_client(arguments, &client.open()?)?,
         (None, Some(ms)) => {
-            apart::with_client(arguments, Duration::from_millis(ms), |client| of_client(arguments, client))?
+            let of_client = |client: &Client| of_client(arguments, client);
+            let (way, measured) = apart::with_client(arguments, Duration::from_millis(ms), of_client)?;
+            Measured { round_trip_ms: Some(milliseconds(way)), ..measured }
         }
         (None, None) => {
             bail!("name the client of a running cluster (--client DIR), or measure a new one (--round-trip)")
@@ -154,6 +159,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&measured)?);
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(ms) = measured.round_trip_ms {
+        say!("there and back     {ms:.2} ms between nodes, as measured");
     }
     say!("a key made         {:.1} ms", measured.key_ms);
     say!("one block sealed   {}", measured.sealed);
@@ -228,6 +236,7 @@ fn measure(
     ensure!(opened == arguments.bytes, "{opened} bytes came back of {}", arguments.bytes);
     let rate = |seconds: f64| arguments.bytes as f64 / seconds.max(1e-9) / 1e6;
     Ok(Measured {
+        round_trip_ms: None,
         key_ms,
         sealed,
         ecb,

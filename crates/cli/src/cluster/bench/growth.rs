@@ -108,9 +108,9 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
     let threshold = crate::protocols::threshold(&arguments.protocol, parties, None, 1)?;
     let local = create_shared(&folder.path().join("try"), (&arguments.protocol, parties, threshold), shared)?;
     let round_trip = Duration::from_millis(arguments.round_trip.unwrap_or_default());
-    let ways = Ways::new(round_trip / 2)?;
+    let mut ways = Ways::new(round_trip / 2);
     if !round_trip.is_zero() {
-        take_ways(&local, &folder.path().join("try"), &ways)?;
+        take_ways(&local, &folder.path().join("try"), &mut ways)?;
     }
     let keeps_stock = properties(&arguments.protocol, parties, threshold)?.keeps_stock;
     if keeps_stock {
@@ -172,8 +172,8 @@ fn rate(threads: usize, time: Duration, work: impl Fn() -> Result<()> + Sync) ->
 
 /// Puts a way with a delay before each worker. The addresses of the others lead there; each listens where it
 /// did.
-pub(super) fn take_ways(local: &Local, folder: &Path, ways: &Ways) -> Result<()> {
-    let late = |address: &str| -> Result<String> {
+pub(super) fn take_ways(local: &Local, folder: &Path, ways: &mut Ways) -> Result<()> {
+    let mut late = |address: &str| -> Result<String> {
         let end: SocketAddr = address.parse().context("an address of this host")?;
         Ok(ways.to(end)?.to_string())
     };
@@ -183,8 +183,8 @@ pub(super) fn take_ways(local: &Local, folder: &Path, ways: &Ways) -> Result<()>
         let places = card.workers.iter().map(|place| {
             Ok(Place { address: late(&place.address)?, client_address: place.client_address.clone() })
         });
-        let card =
-            Card { address: late(&card.address)?, workers: places.collect::<Result<_>>()?, ..card.clone() };
+        let workers = places.collect::<Result<_>>()?;
+        let card = Card { address: late(&card.address)?, workers, ..card.clone() };
         changed.update(card)?;
     }
     for path in local.nodes.iter().chain(&local.workers) {
