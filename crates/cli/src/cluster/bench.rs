@@ -117,12 +117,14 @@ struct Times {
 }
 
 impl Times {
-    fn of(requests: u32, mut request: impl FnMut() -> Result<()>) -> Result<Times> {
+    /// With a rest between two requests, in which the nodes end the one before.
+    fn of(requests: u32, rest: Duration, mut request: impl FnMut() -> Result<()>) -> Result<Times> {
         let mut times = Vec::new();
         for _ in 0..requests {
             let began = Instant::now();
             request()?;
             times.push(began.elapsed());
+            std::thread::sleep(rest);
         }
         times.sort_unstable();
         let at = |part: usize| milliseconds(times[(times.len() * part / 100).min(times.len() - 1)]);
@@ -207,8 +209,9 @@ fn measure(
         one_block_in_ecb(client, ecb_key)?;
     }
     std::thread::sleep(MAKING);
-    let sealed = Times::of(arguments.requests, || one_block(client, key))?;
-    let ecb = Times::of(arguments.requests, || one_block_in_ecb(client, ecb_key))?;
+    let rest = Duration::from_millis(arguments.round_trip.unwrap_or_default());
+    let sealed = Times::of(arguments.requests, rest, || one_block(client, key))?;
+    let ecb = Times::of(arguments.requests, rest, || one_block_in_ecb(client, ecb_key))?;
 
     let began = Instant::now();
     let left = AtomicU64::new(arguments.concurrent_requests);
