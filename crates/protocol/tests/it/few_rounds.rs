@@ -215,8 +215,6 @@ fn request(net: &mut dyn Net) -> Result<Vec<u8>> {
 fn no_fault_in_any_message_makes_a_wrong_block_at_a_client() {
     let aes = catalog::find("aes-128").expect("listed");
     let right = expected(&modes::chain(&aes), 2);
-    // The circuits are made once, and no party is late because of that.
-    FewRoundsConfig::default().kinds(Party(0));
     let honest = run_over(mesh_with_timeout(3, LATE), request);
     assert!(honest.into_iter().all(|outcome| outcome == Ok(right.clone())));
     for cheater in Party::all(3) {

@@ -70,11 +70,16 @@ impl Part {
 
     /// The lengths of its parts, in the order in which they are stored.
     pub(super) fn lengths(role: Role, plan: &Plan, lanes: usize) -> [usize; 3] {
-        let outputs = plan.total(lanes, |extent| extent.outputs);
+        let [gates, outputs] = [plan.total(lanes, |of| of.gates), plan.total(lanes, |of| of.outputs)];
+        Part::lengths_of(role, gates, outputs)
+    }
+
+    /// The same by the numbers of gates and of output bits.
+    pub(super) const fn lengths_of(role: Role, gates: usize, outputs: usize) -> [usize; 3] {
         match role {
             Role::First => [outputs * LABEL, 0, 0],
             Role::Second => [0; 3],
-            Role::Evaluator => [plan.total(lanes, |extent| extent.gates) * GATE, outputs, outputs * LABEL],
+            Role::Evaluator => [gates * GATE, outputs, outputs * LABEL],
         }
     }
 

@@ -14,12 +14,18 @@ use super::plan::Plan;
 use super::roles::Role;
 use crate::interface::stock::{Kind, Purpose};
 
+/// A block, and round keys.
+const INPUTS: usize = 2;
+
 /// A circuit of which nodes keep garbled ones.
 pub(super) struct Kept {
     /// What a stock calls them.
     name: &'static str,
     cipher: &'static str,
     direction: Direction,
+    /// How many ANDs and output bits it has, for the sizes of what is kept. A node knows these without making
+    /// the circuit.
+    size: (usize, usize),
     made: OnceLock<Made>,
 }
 
@@ -31,19 +37,24 @@ pub(super) struct Made {
 }
 
 static KEPT: [Kept; 8] = [
-    Kept::new("garbled circuits of AES-128", "aes-128", Encrypt),
-    Kept::new("garbled circuits of AES-128 decryption", "aes-128", Decrypt),
-    Kept::new("garbled circuits of AES-192", "aes-192", Encrypt),
-    Kept::new("garbled circuits of AES-192 decryption", "aes-192", Decrypt),
-    Kept::new("garbled circuits of AES-256", "aes-256", Encrypt),
-    Kept::new("garbled circuits of AES-256 decryption", "aes-256", Decrypt),
-    Kept::new("garbled circuits of Triple DES", "3des-ede3", Encrypt),
-    Kept::new("garbled circuits of Triple DES decryption", "3des-ede3", Decrypt),
+    Kept::new("garbled circuits of AES-128", "aes-128", Encrypt, (5440, 128)),
+    Kept::new("garbled circuits of AES-128 decryption", "aes-128", Decrypt, (5440, 128)),
+    Kept::new("garbled circuits of AES-192", "aes-192", Encrypt, (6528, 128)),
+    Kept::new("garbled circuits of AES-192 decryption", "aes-192", Decrypt, (6528, 128)),
+    Kept::new("garbled circuits of AES-256", "aes-256", Encrypt, (7616, 128)),
+    Kept::new("garbled circuits of AES-256 decryption", "aes-256", Decrypt, (7616, 128)),
+    Kept::new("garbled circuits of Triple DES", "3des-ede3", Encrypt, (7920, 64)),
+    Kept::new("garbled circuits of Triple DES decryption", "3des-ede3", Decrypt, (7920, 64)),
 ];
 
 impl Kept {
-    const fn new(name: &'static str, cipher: &'static str, direction: Direction) -> Kept {
-        Kept { name, cipher, direction, made: OnceLock::new() }
+    const fn new(
+        name: &'static str,
+        cipher: &'static str,
+        direction: Direction,
+        size: (usize, usize),
+    ) -> Kept {
+        Kept { name, cipher, direction, size, made: OnceLock::new() }
     }
 
     /// All of them.
@@ -69,7 +80,9 @@ impl Kept {
 
     /// The kind of material, as the party with this role keeps it.
     pub(super) fn kind(&self, role: Role) -> Kind {
-        let item_bytes = Item::saved_bytes(role, Part::lengths(role, &self.made().plan, 1), self.inputs());
+        let (ands, outputs) = self.size;
+        let rows = Part::lengths_of(role, ands, outputs);
+        let item_bytes = Item::saved_bytes(role, rows, INPUTS);
         Kind { name: self.name, purpose: Purpose::Circuits, item_bytes, per_block: 1 }
     }
 
@@ -85,10 +98,6 @@ impl Kept {
     fn circuit(&self) -> Arc<Circuit> {
         let cipher = catalog::find(self.cipher).expect("the catalog has it");
         cipher.circuit(self.direction).expect("the cipher has an inverse")
-    }
-
-    fn inputs(&self) -> usize {
-        self.made().compiled.inputs().len()
     }
 }
 
@@ -121,9 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn no_input_is_the_same_for_several_lanes() {
+    fn circuits_are_as_large_as_it_is_said_and_no_input_is_the_same_for_several_lanes() {
         for kept in Kept::all() {
-            assert!(kept.made().compiled.inputs().iter().all(|port| !port.uniform), "{}", kept.name);
+            let Made { compiled, plan } = kept.made();
+            assert!(compiled.inputs().iter().all(|port| !port.uniform), "{}", kept.name);
+            for role in [Role::First, Role::Second, Role::Evaluator] {
+                let bytes = Item::saved_bytes(role, Part::lengths(role, plan, 1), compiled.inputs().len());
+                assert_eq!(kept.kind(role).item_bytes, bytes, "{}", kept.name);
+            }
         }
     }
 }
