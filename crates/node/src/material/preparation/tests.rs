@@ -19,6 +19,7 @@ use crate::FaultInjection;
 use crate::Running;
 use crate::cheat::{Cheat, HELLOS_LEFT};
 use crate::local::{Local, create};
+use crate::material::epoch::Epoch;
 use crate::material::quarantine::judge;
 use crate::material::{epoch, refresh};
 use crate::operator::admin::{Answer, Instruction, Status, order};
@@ -402,10 +403,18 @@ fn a_refresh_that_is_cut_short_is_completed_and_one_that_fails_is_not_repeated()
 #[test]
 fn any_failure_ends_the_epoch_at_once_and_what_counts_is_counted() {
     let mut nodes = Nodes::start();
-    let judged = |node: usize, error: &Error| {
+    // Taken before any node is under quarantine: then the others give up theirs, a moment later.
+    let epoch_of = |node: usize| {
+        let epochs = || nodes.nodes.iter().flatten().map(|node| node.material.epoch());
+        let id = |epoch: Option<Arc<Epoch>>| epoch.map(|epoch| epoch.id);
+        nodes.until("all nodes have the same epoch", |_| {
+            let first = id(epochs().next().flatten());
+            first.is_some() && epochs().all(|epoch| id(epoch) == first)
+        });
+        epochs().nth(node).flatten().expect("just now")
+    };
+    let judged = |node: usize, epoch: Arc<Epoch>, error: &Error| {
         let material = &nodes.nodes[node].as_ref().expect("it runs").material;
-        nodes.until("there is an epoch", |_| material.epoch().is_some());
-        let epoch = material.epoch().expect("just now");
         let is_quarantine = judge(material, "keys moved", error);
         assert!(epoch.is_over(), "{error}");
         assert_eq!(material.is_quarantined(), is_quarantine, "{error}");
@@ -415,16 +424,17 @@ fn any_failure_ends_the_epoch_at_once_and_what_counts_is_counted() {
         (is_quarantine, nodes.guesses(node))
     };
     let [none, one, most] = [0, 1, MAX_UNANSWERED].map(|unanswered| Guesses { failed: 0, unanswered });
-    assert_eq!(judged(1, &Error::CheckFailed { what: EARLIER_CHECK }), (false, none));
+    assert_eq!(judged(1, epoch_of(1), &Error::CheckFailed { what: EARLIER_CHECK }), (false, none));
     let unanswered = Error::Unanswered { peer: Party(0), detail: "it is gone".into() };
-    assert_eq!(judged(1, &unanswered), (false, one));
+    assert_eq!(judged(1, epoch_of(1), &unanswered), (false, one));
     let material = &nodes.nodes[1].as_ref().expect("it runs").material;
     let left = Guesses { failed: 0, unanswered: MAX_UNANSWERED - 2 };
     material.store.count_guesses(left).expect("counted");
-    assert_eq!(judged(1, &unanswered), (true, most), "the last one is too many");
+    let [of_second, of_third] = [epoch_of(1), epoch_of(2)];
+    assert_eq!(judged(1, of_second, &unanswered), (true, most), "the last one is too many");
     // The guard has counted it.
     let wrong = Error::Peer { peer: Party(0), detail: "something secret".into() };
-    assert_eq!(judged(2, &Error::Counted(Box::new(wrong))), (true, none));
+    assert_eq!(judged(2, of_third, &Error::Counted(Box::new(wrong))), (true, none));
     let quarantine = nodes.state(2).quarantine.expect("it is under quarantine");
     assert_eq!(quarantine.reason, "node-1 sent something that does not fit while keys moved");
     let audit = std::fs::read_to_string(nodes.dir(2).audit_path()).expect("its audit log");
