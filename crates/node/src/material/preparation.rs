@@ -357,7 +357,7 @@ impl Material {
             blocks: (left(kind) / kind.per_block.max(1)) as u64,
             level: *blocks as u64,
         };
-        // Of what nobody has asked for there is none.
+        // Circuits are made once somebody has asked for them.
         let is_kept = |target: &&Target| {
             target.kind.purpose != Purpose::Circuits
                 || epoch.as_ref().is_some_and(|epoch| epoch.lots.is_wanted(&target.kind))

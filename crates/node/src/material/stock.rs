@@ -105,7 +105,7 @@ pub(crate) struct Lots {
     turns: Mutex<Turns>,
     /// By kind: how many items were ever made.
     made: Mutex<Vec<usize>>,
-    /// At the proposer: kinds that a session has asked for which can go on without.
+    /// At the proposer: kinds of which a session has asked for items that it could go on without.
     wanted: Mutex<Vec<Kind>>,
     /// When something was last claimed.
     last_claim: Mutex<Option<Instant>>,
@@ -255,8 +255,8 @@ impl Lots {
         }
     }
 
-    /// Whether items of this kind were ever asked for, or are there. At nodes that follow: whether any were
-    /// made.
+    /// Whether items of this kind are made: at the proposer since a session asked for some, at the others
+    /// since the proposer ordered some.
     pub(crate) fn is_wanted(&self, kind: &Kind) -> bool {
         self.wanted.lock().contains(kind) || self.made(kind) > 0
     }

@@ -108,6 +108,21 @@ mod tests {
     }
 
     #[test]
+    fn the_first_node_says_how_many_circuits_there_are_and_the_others_bound_it() {
+        let kinds = catalog::service("replicated-active", 3, 1).expect("it serves").kinds(Party(1));
+        assert!(kinds.iter().all(|kind| kind.purpose == Purpose::Circuits));
+        let none = LatencySettings { circuits: Some(0), ..LatencySettings::default() };
+        let own = levels("replicated-active", &StockSettings::default(), &none);
+        for target in targets(&kinds, own) {
+            assert_eq!((target.items(), target.accepted()), (0, LatencySettings::MOST_CIRCUITS));
+        }
+        let usual = levels("replicated-active", &StockSettings::default(), &LatencySettings::default());
+        assert!(
+            usual.circuits > 0 && levels("shamir-active", &StockSettings::default(), &none).circuits == 0
+        );
+    }
+
+    #[test]
     fn a_standby_pair_keeps_less_unless_its_operator_wants_more() {
         let usual = StockSettings::default();
         let (all, pair) = (usual_levels("spdz-tower"), levels_in_standby("spdz-tower", &usual));

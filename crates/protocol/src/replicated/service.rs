@@ -1,6 +1,6 @@
 //! Replicated sharing for long-lived nodes: `client.rs`, `elements.rs`, `refresh.rs` and `storage.rs` under
-//! the names of [`crate::interface::service`]. All three nodes serve. Nothing is made ahead, so no request
-//! runs out of material.
+//! the names of [`crate::interface::service`]. All three nodes serve. Nothing has to be made ahead, so no
+//! request runs out of material.
 
 use polyclave_cipher::{Compiled, CompiledPort};
 use zeroize::Zeroizing;

@@ -14,7 +14,7 @@ use polyclave_protocol::replicated::{FewRounds, FewRoundsConfig, Setup, Shared};
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::stock::{Kind, Purpose, Stock};
-use polyclave_protocol::{Party, Result};
+use polyclave_protocol::{Error, Party, Result};
 use polyclave_protocol_lab::testkit::faults::{LATE, Promise, Sweep, run_over};
 use polyclave_protocol_lab::testkit::tamper::Fault;
 use zeroize::Zeroizing;
@@ -224,6 +224,40 @@ fn no_fault_in_any_message_makes_a_wrong_block_at_a_client() {
         println!("{cheater} cheats: {swept:?}");
         assert!(swept.messages > 12 && swept.faults > 4 * swept.messages, "{swept:?}");
     }
+}
+
+/// The stock of one party does not follow a claim, and those of the others do.
+#[test]
+fn after_a_claim_that_failed_nothing_more_is_computed_or_released() {
+    struct Refuses;
+    impl Stock for Refuses {
+        fn take(&self, _: &Kind, _: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+            Err(Error::System("a claim was not followed".into()))
+        }
+
+        fn take_if_there(
+            &self,
+            kind: &Kind,
+            count: usize,
+            net: &mut dyn Net,
+        ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+            self.take(kind, count, net).map(Some)
+        }
+    }
+    let aes = catalog::find("aes-128").expect("listed");
+    let outcomes = run_parties(3, |net| {
+        let config = FewRoundsConfig::default();
+        let setup = config.setup(net)?;
+        let mut protocol =
+            config.join_stocked(&setup, session(net)?.stream(), net.members(), Arc::new(Refuses))?;
+        let compiled = compile(&aes.encrypt, &protocol);
+        let (mask, _) = protocol.mask_input(16, net)?;
+        let value = protocol.unmask(&mask, 0, &[0; 16], &compiled.inputs()[0])?;
+        assert!(matches!(prepare(&mut protocol, &compiled, 1, net).err(), Some(Error::System(_))));
+        assert!(protocol.reveal_to_client(&value, net).is_err(), "it is over");
+        Ok(())
+    });
+    outcomes.into_iter().for_each(|outcome| outcome.expect("all refuse"));
 }
 
 #[test]

@@ -116,6 +116,40 @@ fn concurrent_sessions_get_different_items_and_all_parties_the_same() {
     }
 }
 
+/// Takes at all parties what they could go on without.
+fn take_what_is_there(stocks: &[(Arc<Lots>, Disk)], count: usize) -> Vec<Result<Option<Positions>>> {
+    run_parties(stocks.len(), |net| {
+        let taken = stocks[net.me().index()].0.take_if_there(&KIND, count, net);
+        taken.map(|items| items.map(|items| positions(&items)))
+    })
+}
+
+#[test]
+fn what_a_session_can_go_on_without_is_taken_once_and_by_all_or_by_none() {
+    let stocks = in_memory_stocks(3);
+    assert!(!stocks[0].0.is_wanted(&KIND));
+    assert!(take_what_is_there(&stocks, 4).into_iter().all(|taken| taken == Ok(None)));
+    assert!(stocks[0].0.is_wanted(&KIND) && !stocks[0].0.is_wanted(&OTHER), "from now on it is made");
+    fill_all(&stocks, &KIND, 256);
+    let mut all = Positions::new();
+    for _ in 0..2 {
+        let taken: Vec<_> =
+            take_what_is_there(&stocks, 100).into_iter().collect::<Result<_>>().expect("there");
+        let first = taken[0].clone().expect("there is enough");
+        assert!(first.len() == 100 && taken.iter().all(|other| other.as_ref() == Some(&first)));
+        all.extend(first);
+    }
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 200, "no item was handed out twice");
+    assert!(take_what_is_there(&stocks, 100).into_iter().all(|taken| taken == Ok(None)), "56 are left");
+    // A follower that has spent the items does not follow.
+    stocks[1].0.propose(&KIND, 56).expect("marked").expect("they are left");
+    let outcomes = take_what_is_there(&stocks, 10);
+    assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
+    assert!(matches!(outcomes[1], Err(Error::System(_))), "{outcomes:?}");
+}
+
 #[test]
 fn a_follower_that_has_not_heard_of_all_claims_tells_what_the_proposer_has() {
     let stocks = in_memory_stocks(3);

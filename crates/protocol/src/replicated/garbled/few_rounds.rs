@@ -321,7 +321,9 @@ impl Session for FewRounds {
     }
 
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<FewRoundsBatch> {
-        match self.take(compiled, lanes, net)? {
+        let taken = self.take(compiled, lanes, net);
+        // After a claim that failed here the others may be in the middle of an evaluation.
+        match self.garbled.or_give_up(taken)? {
             Some(circuits) => Ok(FewRoundsBatch::Circuits(circuits)),
             None => self.rounds_mut().prepare(compiled, lanes, net).map(FewRoundsBatch::Rounds),
         }
@@ -361,7 +363,7 @@ impl Session for FewRounds {
             FewRoundsRegisters::Rounds(registers) => self.rounds_mut().inputs(ports, inputs, registers, net),
             FewRoundsRegisters::Circuits(Evaluations { kept, of_lanes }) => {
                 let values = self.block_and_keys(ports, inputs, of_lanes.len(), net);
-                let values = self.rounds_mut().or_give_up(values)?;
+                let values = self.garbled.or_give_up(values)?;
                 let ports = kept.made().compiled.inputs();
                 for (lane, registers) in of_lanes.iter_mut().enumerate() {
                     let [block, keys] = [values[0].of_lane(lane)?, values[1].of_lane(lane)?];

@@ -75,7 +75,7 @@ impl Part {
     }
 
     /// The same by the numbers of gates and of output bits.
-    pub(super) const fn lengths_of(role: Role, gates: usize, outputs: usize) -> [usize; 3] {
+    pub(super) fn lengths_of(role: Role, gates: usize, outputs: usize) -> [usize; 3] {
         match role {
             Role::First => [outputs * LABEL, 0, 0],
             Role::Second => [0; 3],
