@@ -18,6 +18,24 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The same for threads that wait for somebody else to begin. There are many of them.
 pub(crate) const IDLE_LOOK: Duration = Duration::from_millis(500);
 
+/// How far requests go before work that [gives way](give_way) to them: on a busy processor, such work gets a
+/// third of what a request gets.
+#[cfg(target_os = "linux")]
+const LESS_URGENT: i32 = 5;
+
+/// Does this work in a thread of lower priority, and waits for it. The threads that it starts have this
+/// priority, too.
+pub(crate) fn give_way<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let of_lower_priority = || {
+        // On Linux this is about the calling thread alone. Where it is refused, requests wait longer.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::setpriority_process(None, LESS_URGENT);
+        work()
+    };
+    let ended = || Err(Error::System("a thread that made material has ended".into()));
+    thread::scope(|scope| scope.spawn(of_lower_priority).join()).unwrap_or_else(|_| ended())
+}
+
 /// The threads of a node.
 #[derive(Default)]
 pub(crate) struct Threads {

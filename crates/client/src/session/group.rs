@@ -153,10 +153,12 @@ impl WorkerGroup {
     /// Nodes that recently did not accept a connection, or are suspected.
     pub(crate) fn suspects(&self) -> PartySet {
         let state = self.state();
+        // If the node of a standby pair is still gone, it does not accept the next connection.
+        let suspected_for = if self.has_standby { PERHAPS_BACK } else { SUSPECT };
         let lately = |party: &Party| {
-            [&state.unreached, &state.suspected].into_iter().any(|when| {
+            [(&state.unreached, SUSPECT), (&state.suspected, suspected_for)].into_iter().any(|(when, within)| {
                 let at = *when[party.index()].lock();
-                at.is_some_and(|at| at.elapsed() < SUSPECT)
+                at.is_some_and(|at| at.elapsed() < within)
             })
         };
         Party::all(self.nodes.len()).filter(lately).collect()

@@ -36,7 +36,7 @@ use crate::material::target::Target;
 use crate::material::{delivery, epoch, refresh};
 use crate::peers::exchange::tell_all;
 use crate::peers::orders::{Levels, Order};
-use crate::threads::{Crew, POLL_INTERVAL};
+use crate::threads::{Crew, POLL_INTERVAL, give_way};
 
 /// The pause before something is tried again for the first time.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -51,6 +51,8 @@ const LONG_PAUSE: Duration = LONGEST_MEETING.saturating_add(LONGEST_MEETING).sat
 const SETTLED: Duration = Duration::from_secs(3);
 /// How long a run may take to end at this node after it has ended at the first one.
 const ENDING: Duration = Duration::from_secs(1);
+/// Below this part of its level a standby pair's stock is made as fast as possible.
+const URGENT_PART: usize = 8;
 /// The most streams on which one run makes material.
 const MAX_STREAMS: usize = 8;
 const _: () = assert!(
@@ -292,10 +294,15 @@ fn fill_stock(
     let run = Run { kind, count: wanted.count as usize, level: target.items(), streams };
     let parameters = material.config.handshake(compared(material, material.members.handshake()));
     let judge = |error: &Error| material.judge_making(error);
-    fill(&epoch.lots, parameters, &run, net, &judge, |stream, count, net| match role {
-        Role::Serve => delivery::ask(material, &stream, kind, count, net),
-        Role::Both | Role::Make => material.config.make_material(&epoch.setup, stream, kind, count, net),
-    })
+    let fill = || {
+        fill(&epoch.lots, parameters, &run, net, &judge, |stream, count, net| match role {
+            Role::Serve => delivery::ask(material, &stream, kind, count, net),
+            Role::Both | Role::Make => material.config.make_material(&epoch.setup, stream, kind, count, net),
+        })
+    };
+    // Only what a standby pair needs at once is as urgent as requests.
+    let is_urgent = epoch.lots.left(kind) * URGENT_PART < target.items();
+    if material.of_all.is_some() && !is_urgent { give_way(fill) } else { fill() }
 }
 
 /// Adds the parameters on which nodes that make material together have to agree.
