@@ -279,6 +279,7 @@ fn start(
         pending: Default::default(),
         memory: Arc::new(Memory::new(limits)),
         delay: Delay::default(),
+        foresight: Default::default(),
         circuits_from: material
             .keeps_circuits()
             .then(|| Duration::from_millis(settings.latency.from_ms.into())),

@@ -156,10 +156,12 @@ impl WorkerGroup {
         // If the node of a standby pair is still gone, it does not accept the next connection.
         let suspected_for = if self.has_standby { PERHAPS_BACK } else { SUSPECT };
         let lately = |party: &Party| {
-            [(&state.unreached, SUSPECT), (&state.suspected, suspected_for)].into_iter().any(|(when, within)| {
-                let at = *when[party.index()].lock();
-                at.is_some_and(|at| at.elapsed() < within)
-            })
+            [(&state.unreached, SUSPECT), (&state.suspected, suspected_for)].into_iter().any(
+                |(when, within)| {
+                    let at = *when[party.index()].lock();
+                    at.is_some_and(|at| at.elapsed() < within)
+                },
+            )
         };
         Party::all(self.nodes.len()).filter(lately).collect()
     }

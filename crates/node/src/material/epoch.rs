@@ -107,23 +107,36 @@ impl SessionContext {
         }
     }
 
-    /// Joins a session of a request.
+    /// The stock as one request may use it, if there is an epoch.
+    pub(crate) fn stock(&self, material: &Material, allowance: Allowance) -> Option<Arc<BoundedStock>> {
+        let epoch = self.epoch.as_ref()?;
+        let Allowance { memory, takes_circuits } = allowance;
+        let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
+        let (targets, through_circuits) = (material.targets.clone(), material.through_circuits.clone());
+        let (first, ahead) = Default::default();
+        Some(Arc::new(BoundedStock {
+            lots,
+            targets,
+            memory,
+            takes_circuits,
+            through_circuits,
+            over,
+            first,
+            ahead,
+        }))
+    }
+
+    /// Joins a session of a request, with the stock as it may use it.
     pub(crate) fn join(
         &self,
         material: &Material,
-        Allowance { memory, takes_circuits }: Allowance,
+        stock: Option<Arc<BoundedStock>>,
         stream: Stream,
         serving: PartySet,
     ) -> Result<AnyServiceSession> {
-        match &self.epoch {
-            Some(epoch) => {
-                let (lots, over) = (epoch.lots.clone(), epoch.over.clone());
-                let targets = material.targets.clone();
-                let through_circuits = material.through_circuits.clone();
-                let stock = BoundedStock { lots, targets, memory, takes_circuits, through_circuits, over };
-                material.config.join_stocked(&epoch.setup, stream, serving, Arc::new(stock))
-            }
-            None => material.config.join(&self.setup.setup, stream, serving),
+        match stock {
+            Some(stock) => material.config.join_stocked(self.in_use(), stream, serving, stock),
+            None => self.join_unstocked(material, stream, serving),
         }
     }
 
@@ -134,8 +147,12 @@ impl SessionContext {
         stream: Stream,
         serving: PartySet,
     ) -> Result<AnyServiceSession> {
-        let setup = self.epoch.as_ref().map_or(&self.setup.setup, |epoch| &epoch.setup);
-        material.config.join(setup, stream, serving)
+        material.config.join(self.in_use(), stream, serving)
+    }
+
+    /// What sessions are joined with.
+    fn in_use(&self) -> &AnySetup {
+        self.epoch.as_ref().map_or(&self.setup.setup, |epoch| &epoch.setup)
     }
 
     /// Refuses another step if it is too long ago that the common secrets of this context were replaced.

@@ -1,14 +1,17 @@
 //! How a request begins among the nodes: it gets a channel, and the nodes compare it in the hello round.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Error;
+use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::session::{self, AgreedSession, Greeted, HandshakeParameters};
 use polyclave_transport::TlsNet;
 
-use crate::material::epoch::SessionContextId;
+use crate::material::epoch::{Allowance, SessionContext, SessionContextId};
+use crate::material::stock::bounded::{Ahead, BoundedStock};
 use crate::requests::channel_lease::{ChannelLease, acquire};
 use crate::requests::channels::{Announced, announce};
 use crate::requests::plan::Plan;
@@ -38,6 +41,14 @@ impl From<Refusal> for NotBegun {
     }
 }
 
+/// A request on which the nodes have agreed.
+pub(crate) struct Begun<'c> {
+    pub(crate) channel: ChannelLease<'c>,
+    pub(crate) session: AgreedSession,
+    /// What it may take of the stock.
+    pub(crate) stock: Option<Arc<BoundedStock>>,
+}
+
 /// What nodes that are not in the same epoch of shares differ in.
 const SECRETS: &str = "common secrets";
 /// How long a follower waits for the leading node to give it a channel.
@@ -62,26 +73,30 @@ pub(crate) const COMPUTE: Duration = Duration::from_secs(45);
 pub(crate) fn begin<'c>(
     service: &'c Service,
     plan: &Plan,
-    context_id: SessionContextId,
+    context: &SessionContext,
     client_is_there: &mut dyn FnMut() -> bool,
-) -> Result<(ChannelLease<'c>, AgreedSession), NotBegun> {
+) -> Result<Begun<'c>, NotBegun> {
     let deadline = Instant::now() + FOLLOW;
     loop {
         let mut channel = acquire(service, plan, deadline, client_is_there)?;
-        let takes_circuits = channel.takes_circuits();
+        let circuits = channel.circuits();
         let net = channel.net().map_err(|e| NotBegun::Refused(unavailable(e)))?;
         let until = Instant::now() + HELLO;
-        match greet(service, plan, (context_id, takes_circuits), net, until) {
+        match greet(service, plan, (context.id(), circuits), net, until) {
             Ok(_) if service.faults.leaves_hello() => {}
             Ok(greeted) => {
-                let opened = greeted.open(&mut service.faults.net_of_peers(net));
+                let memory = service.memory.part_bytes();
+                let allowance = Allowance { memory, takes_circuits: circuits.is_some() };
+                let stock = context.stock(&service.material, allowance);
+                let ahead = stock.as_deref().zip(circuits);
+                let opened = open(greeted, ahead, &mut service.faults.net_of_peers(net));
                 net.set_deadline(None);
                 net.set_idle_limit(match plan.request.operation.describe().only_uses() {
                     true => service.faults.silence(service.strategy.patience().silence),
                     false => COMPUTE,
                 });
                 return match opened {
-                    Ok(session) => Ok((channel, session)),
+                    Ok(session) => Ok(Begun { channel, session, stock }),
                     // Nobody knows which node cheats, and the others may continue on this channel.
                     Err(e @ Error::Equivocation { .. }) => {
                         Err(Refusal::new(Reason::Disagreement, e.to_string()).into())
@@ -126,19 +141,19 @@ pub(crate) fn begin<'c>(
 fn greet(
     service: &Service,
     plan: &Plan,
-    (context_id, takes_circuits): (SessionContextId, bool),
+    (context_id, circuits): (SessionContextId, Option<Ahead>),
     net: &mut TlsNet,
     until: Instant,
 ) -> Result<Greeted, Error> {
     net.set_idle_limit(HELLO);
     net.set_deadline(Some(until));
-    let leads = plan.request.serving.iter().next() == Some(service.members.me);
+    let leads = leads(net);
     let began = Instant::now();
     if leads {
-        announce(Some(&Announced { ticket: plan.ticket, takes_circuits }), net)?;
+        announce(Some(&Announced { ticket: plan.ticket, circuits }), net)?;
     }
     let (digest, key) = (&plan.digest, &plan.key_digest());
-    let parameters = handshake(service, context_id, ACCEPTED, (digest, key), takes_circuits);
+    let parameters = handshake(service, context_id, ACCEPTED, (digest, key), circuits);
     let greeted = session::greet(&parameters, &mut service.faults.net_of_peers(net));
     match &greeted {
         Ok(greeted) => {
@@ -150,6 +165,31 @@ fn greet(
         Err(_) => net.set_deadline(None),
     }
     greeted
+}
+
+/// Whether this node leads the nodes of a channel.
+fn leads(net: &dyn Net) -> bool {
+    net.members().iter().next() == Some(net.me())
+}
+
+/// Runs the second round of the hello. What is claimed ahead comes with it: the leading node tells it behind
+/// its nonce. All nodes have compared the request by then, and will use the circuits in this session or not
+/// at all. Circuits do not depend on the session, and the leading node chooses freely which of them are taken
+/// either way.
+fn open(
+    greeted: Greeted,
+    ahead: Option<(&BoundedStock, Ahead)>,
+    net: &mut dyn Net,
+) -> Result<AgreedSession, Error> {
+    match ahead {
+        None | Some((_, Ahead { count: 0, .. })) => greeted.open(net),
+        Some((stock, ahead)) if leads(net) => greeted.open_and(net, |net| stock.claim_ahead(ahead, net)),
+        Some((stock, ahead)) => {
+            let session = greeted.open(net)?;
+            stock.claim_ahead(ahead, net)?;
+            Ok(session)
+        }
+    }
 }
 
 /// Says in the log which peers speak less in this session than they said when they connected. The session is
@@ -198,7 +238,7 @@ pub(crate) fn handshake(
     context_id: SessionContextId,
     [refresh, acceptance]: Acceptance,
     (digest, key): (&[u8; 32], &[u8; 32]),
-    takes_circuits: bool,
+    circuits: Option<Ahead>,
 ) -> HandshakeParameters {
     // Compare first whether each node can begin now, and then whether it accepts the request: a node that
     // cannot serve now says why in its own answer.
@@ -211,9 +251,9 @@ pub(crate) fn handshake(
         .with(SECRETS, &context_id.setup)
         .with("epoch", &context_id.epoch);
     // Only the leading node decides it, and tells all others the same.
-    let parameters = match takes_circuits {
-        true => parameters.with("garbled circuits from the stock", b"taken"),
-        false => parameters,
+    let parameters = match circuits {
+        Some(ahead) => parameters.with("garbled circuits from the stock", &ahead.bytes()),
+        None => parameters,
     };
     service.config.handshake(parameters).with("request", digest).with("key", key)
 }

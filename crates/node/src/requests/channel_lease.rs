@@ -7,6 +7,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
 use crate::error::stops;
+use crate::material::stock::bounded::Ahead;
 use crate::requests::begin::{NOT_HERE, NotBegun, blame, unavailable};
 use crate::requests::channels::{Channels, Lent, Turn};
 use crate::requests::follow::decline;
@@ -32,7 +33,7 @@ pub(crate) struct ChannelLease<'c> {
     /// The memory in which the request is computed; none if the request only makes or deletes a key.
     _memory: Option<Part<'c>>,
     sound: bool,
-    takes_circuits: bool,
+    circuits: Option<Ahead>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "moved once for each request")]
@@ -55,9 +56,10 @@ impl ChannelLease<'_> {
         }
     }
 
-    /// Whether few blocks of the request go through garbled circuits, as the leading node has decided.
-    pub(crate) fn takes_circuits(&self) -> bool {
-        self.takes_circuits
+    /// If few blocks of the request go through garbled circuits: those that are claimed ahead. The leading
+    /// node has decided it.
+    pub(crate) fn circuits(&self) -> Option<Ahead> {
+        self.circuits
     }
 
     /// Marks the channel as reusable: all nodes are in step.
@@ -129,8 +131,8 @@ fn lead<'c>(
         };
         // From here on the channel counts as lent, until this is dropped.
         let home = Home::Pool(&service.channels, serving, plan.client.clone());
-        let takes_circuits = service.takes_circuits(&plan.request);
-        let mut channel = ChannelLease { net, home, _memory: None, sound: false, takes_circuits };
+        let circuits = service.takes_circuits(&plan.request).then(|| service.foresight.of(&plan.likeness()));
+        let mut channel = ChannelLease { net, home, _memory: None, sound: false, circuits };
         channel._memory = take_memory(&service.memory, plan, until)?;
         if channel.net.is_some() {
             return Ok(channel);
@@ -190,13 +192,15 @@ fn follow<'c>(
             Ok(mut lent) => {
                 return match take_memory(&service.memory, plan, Instant::now() + FOLLOWERS_TURN) {
                     Ok(memory) => {
-                        let (net, takes_circuits) = (lent.net(), lent.takes_circuits);
+                        let (net, circuits) = (lent.net(), lent.circuits);
                         let home = Home::Lender(lent);
-                        Ok(ChannelLease { net, home, _memory: memory, sound: false, takes_circuits })
+                        Ok(ChannelLease { net, home, _memory: memory, sound: false, circuits })
                     }
                     Err(busy) => {
                         // The other nodes need not wait for this one.
-                        if let Some(net) = lent.net().and_then(|net| decline(service, net, NOT_HERE)) {
+                        let circuits = lent.circuits;
+                        let declined = |net| decline(service, net, NOT_HERE, circuits);
+                        if let Some(net) = lent.net().and_then(declined) {
                             lent.give_back(net);
                         }
                         Err(busy.into())

@@ -16,6 +16,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
+use crate::material::stock::bounded::Ahead;
 use crate::requests::pending::Ticket;
 use crate::requests::turns::Turns;
 use crate::threads::POLL_INTERVAL;
@@ -24,7 +25,7 @@ use crate::threads::POLL_INTERVAL;
 const ANNOUNCEMENT: usize = 33;
 const PING: u8 = 1;
 const REQUEST: u8 = 2;
-/// The same for a request that takes garbled circuits from the stock.
+/// The same for a request that takes garbled circuits from the stock. What is claimed ahead follows.
 const REQUEST_WITH_CIRCUITS: u8 = 3;
 
 /// A channel that no request has used for this long is closed.
@@ -178,19 +179,25 @@ fn close_one(free: &mut HashMap<PartySet, Vec<Free>>) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Announced {
     pub(crate) ticket: Ticket,
-    /// Few blocks go through garbled circuits, if there are some in stock.
-    pub(crate) takes_circuits: bool,
+    /// If few blocks go through garbled circuits, as far as there are some in stock: those that are claimed
+    /// ahead.
+    pub(crate) circuits: Option<Ahead>,
 }
 
 /// Tells the followers which request this channel now serves, or only that the leader is alive.
 pub(crate) fn announce(request: Option<&Announced>, net: &mut TlsNet) -> Result<()> {
     let mut message = [PING; ANNOUNCEMENT];
-    if let Some(Announced { ticket, takes_circuits }) = request {
-        message[0] = if *takes_circuits { REQUEST_WITH_CIRCUITS } else { REQUEST };
+    let mut ahead = None;
+    if let Some(Announced { ticket, circuits }) = request {
+        message[0] = if circuits.is_some() { REQUEST_WITH_CIRCUITS } else { REQUEST };
         message[1..].copy_from_slice(ticket);
+        ahead = circuits.map(Ahead::bytes);
     }
     let me = net.me();
-    net.members().iter().filter(|p| *p != me).try_for_each(|p| net.send(p, &message))
+    net.members().iter().filter(|p| *p != me).try_for_each(|p| {
+        net.send(p, &message)?;
+        ahead.map_or(Ok(()), |ahead| net.send(p, &ahead))
+    })
 }
 
 /// Reads what the leader announced, when something has arrived: a request, or only a ping.
@@ -201,8 +208,11 @@ pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Ann
     ticket.copy_from_slice(&message[1..]);
     match message[0] {
         PING => Ok(None),
-        kind @ (REQUEST | REQUEST_WITH_CIRCUITS) => {
-            Ok(Some(Announced { ticket, takes_circuits: kind == REQUEST_WITH_CIRCUITS }))
+        REQUEST => Ok(Some(Announced { ticket, circuits: None })),
+        REQUEST_WITH_CIRCUITS => {
+            let mut ahead = [0; 2];
+            net.recv(leader, &mut ahead)?;
+            Ok(Some(Announced { ticket, circuits: Some(Ahead::of(ahead)) }))
         }
         other => {
             let detail = format!("an announcement of kind {other}");
@@ -215,15 +225,15 @@ pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Ann
 pub(crate) struct Lent {
     net: Option<TlsNet>,
     /// As in [`Announced`].
-    pub(crate) takes_circuits: bool,
+    pub(crate) circuits: Option<Ahead>,
     home: SyncSender<Option<TlsNet>>,
 }
 
 impl Lent {
     /// Lends a channel. The receiver gets it back, or gets `None` if it no longer works.
-    pub(crate) fn new(net: TlsNet, takes_circuits: bool) -> (Lent, Receiver<Option<TlsNet>>) {
+    pub(crate) fn new(net: TlsNet, circuits: Option<Ahead>) -> (Lent, Receiver<Option<TlsNet>>) {
         let (home, back) = sync_channel(1);
-        (Lent { net: Some(net), takes_circuits, home }, back)
+        (Lent { net: Some(net), circuits, home }, back)
     }
 
     /// Takes the channel out, to be returned with [`Lent::give_back`].

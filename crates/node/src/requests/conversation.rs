@@ -21,10 +21,11 @@ use crate::computation::circuits::Circuits;
 use crate::computation::modes::StepError;
 use crate::computation::progress::Progress;
 use crate::material::delivery::refuse_at_maker;
-use crate::material::epoch::{Allowance, SessionContext};
+use crate::material::epoch::SessionContext;
 use crate::material::refresh::HeldOff;
+use crate::material::stock::bounded::BoundedStock;
 use crate::requests::agreement::agree;
-use crate::requests::begin::{NotBegun, begin};
+use crate::requests::begin::{Begun, NotBegun, begin};
 use crate::requests::channel_lease::ChannelLease;
 use crate::requests::plan::Plan;
 use crate::requests::service::Service;
@@ -99,7 +100,8 @@ fn try_serve(
     let context = ready.inspect_err(|_| service.pending.refuse(plan.ticket))?;
     held_off.has_read();
     let mut is_awaited = || net.is_alive() && !service.threads.is_stopping();
-    let (mut channel, session) = begin(service, &plan, context.id(), &mut is_awaited)?;
+    let Begun { mut channel, session, stock } = begin(service, &plan, &context, &mut is_awaited)?;
+    let likeness = plan.likeness();
     let connection = ClientConnection::new(net, Party(service.members.nodes as u8));
     let (id, blocks_paid) = (session.id(), *blocks);
     let mut serving = Serving {
@@ -118,9 +120,12 @@ fn try_serve(
         Some(_) => serving.spend_approval(plan.approved.as_ref(), plan.digest),
         None => Ok(()),
     };
-    let joined = spent.and_then(|()| serving.join(session));
+    let joined = spent.and_then(|()| serving.join(session, stock.clone()));
     let outcome = joined.and_then(|protocol| plan.planned.run(&mut serving, protocol, first));
     (*blocks, *faults) = (serving.blocks, serving.faults);
+    if let Some(first) = stock.and_then(|stock| stock.first_taken()) {
+        service.foresight.note(likeness, first);
+    }
     let ending = Ending { outcome, gone: serving.connection.gone };
     Ok(service.strategy.end(&service.material, &mut channel, ending, faults)?)
 }
@@ -138,17 +143,18 @@ fn admit_first(
         service.pay((client, plan.asked.as_slice()), info, blocks, plan.request.serving)?;
         paid += blocks;
     }
+    plan.paid = paid;
     Ok(paid)
 }
 
 impl<'a> Serving<'a, '_> {
-    fn join(&mut self, mut session: AgreedSession) -> Result<AnyServiceSession, StepError> {
+    fn join(
+        &mut self,
+        mut session: AgreedSession,
+        stock: Option<Arc<BoundedStock>>,
+    ) -> Result<AnyServiceSession, StepError> {
         let serving = self.net()?.members();
-        let allowance = Allowance {
-            memory: self.service.memory.part_bytes(),
-            takes_circuits: self.channel.takes_circuits(),
-        };
-        Ok(self.context.join(&self.service.material, allowance, session.stream(), serving)?)
+        Ok(self.context.join(&self.service.material, stock, session.stream(), serving)?)
     }
 
     /// Spends the approval where this node's rules want one, and begins only if all serving nodes say that

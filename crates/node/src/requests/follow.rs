@@ -6,6 +6,7 @@ use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
+use crate::material::stock::bounded::Ahead;
 use crate::requests::begin::{Acceptance, HELD_BACK, HELLO, NOT_HERE, handshake};
 use crate::requests::channels::{Announced, Lent, PING_EVERY, next_request};
 use crate::requests::service::Service;
@@ -38,17 +39,17 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
             return;
         }
         spoken = Instant::now();
-        let Announced { ticket, takes_circuits } = match next_request(leader, &mut net) {
+        let Announced { ticket, circuits } = match next_request(leader, &mut net) {
             Ok(Some(request)) => request,
             Ok(None) => continue,
             Err(e) => return tracing::debug!(error = service.members.message(&e), "a channel ended"),
         };
-        let (lent, back) = Lent::new(net, takes_circuits);
+        let (lent, back) = Lent::new(net, circuits);
         let returned = match service.pending.hand_over(&ticket, leader, lent, ARRIVAL) {
             Ok(()) => back.recv().ok().flatten(),
             Err(mut lent) => {
                 let how = if service.pending.is_held_back(&ticket) { HELD_BACK } else { NOT_HERE };
-                lent.net().and_then(|net| decline(service, net, how))
+                lent.net().and_then(|net| decline(service, net, how, circuits))
             }
         };
         match returned {
@@ -60,11 +61,16 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
 
 /// Tells the others in the hello round that this node does not have the request, or that the request waits
 /// here for a refresh to end.
-pub(crate) fn decline(service: &Service, mut net: TlsNet, how: Acceptance) -> Option<TlsNet> {
+pub(crate) fn decline(
+    service: &Service,
+    mut net: TlsNet,
+    how: Acceptance,
+    circuits: Option<Ahead>,
+) -> Option<TlsNet> {
     let context_id = service.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));
-    let outcome = hello(&handshake(service, context_id, how, (&nothing, &nothing), false), &mut net);
+    let outcome = hello(&handshake(service, context_id, how, (&nothing, &nothing), circuits), &mut net);
     net.set_deadline(None);
     matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
 }

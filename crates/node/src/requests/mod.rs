@@ -18,6 +18,7 @@ pub(crate) mod channels;
 pub(crate) mod conversation;
 pub(crate) mod delay;
 pub(crate) mod follow;
+pub(crate) mod foresight;
 pub(crate) mod memory;
 pub(crate) mod pending;
 pub(crate) mod plan;

@@ -67,6 +67,8 @@ pub(crate) struct Plan {
     pub(crate) digest: [u8; 32],
     pub(crate) ticket: Ticket,
     pub(crate) planned: Box<dyn Planned>,
+    /// The blocks that were paid for before the nodes compare it.
+    pub(super) paid: u64,
     /// The client that asks.
     pub(super) client: String,
     /// What it asks of the rules.
@@ -134,11 +136,21 @@ impl Plan {
             request,
             digest,
             planned,
+            paid: 0,
             client: client.name.clone(),
             asked,
             approved,
             _taken: taken,
         })
+    }
+
+    /// What requests have in common that probably take the same from the stock: what is done, with which
+    /// keys, and how many blocks were paid for.
+    pub(super) fn likeness(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 requests that are alike");
+        hasher.update(&self.key_digest()).update(&self.paid.to_le_bytes());
+        hasher.update(self.request.operation.describe().kind().as_bytes());
+        hasher.finalize().into()
     }
 
     /// A digest of the keys that the request uses, which the nodes compare.

@@ -23,6 +23,7 @@ use polyclave_transport::Identity;
 use crate::peers::network::Network;
 use crate::requests::channels::Channels;
 use crate::requests::delay::Delay;
+use crate::requests::foresight::Foresight;
 use crate::requests::memory::Memory;
 use crate::requests::pending::PendingRequests;
 use crate::requests::strategy::RequestStrategy;
@@ -49,6 +50,8 @@ pub(crate) struct Service {
     pub(crate) memory: Arc<Memory>,
     /// How far the other nodes are.
     pub(crate) delay: Delay,
+    /// What requests take of the stock.
+    pub(crate) foresight: Foresight,
     /// From this distance on few blocks go through garbled circuits; none do if absent.
     pub(crate) circuits_from: Option<Duration>,
     /// Payment commands under one key that may fail in an hour, at all nodes together.

@@ -161,6 +161,7 @@ impl Pair {
             pending: Default::default(),
             memory: of_all.memory.clone(),
             delay: Delay::default(),
+            foresight: Default::default(),
             circuits_from: None,
             failed_payments_an_hour: of_all.failed_payments_an_hour,
             computed: Arc::default(),

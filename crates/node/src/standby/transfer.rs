@@ -222,7 +222,8 @@ impl Transfer<'_> {
         };
         let memory = service.memory.part_bytes();
         let allowance = Allowance { memory, takes_circuits: false };
-        let mut old = self.context.join(&core.material, allowance, session.stream(), core.members.all())?;
+        let stock = self.context.stock(&core.material, allowance);
+        let mut old = self.context.join(&core.material, stock, session.stream(), core.members.all())?;
         let both = PartySet::all(places.len());
         let mut new = match (&mut of_pair, self.pair) {
             (Some((context, session)), Some((_, of_pair))) => {

@@ -251,8 +251,30 @@ impl Greeted {
     /// The second round. After an error a peer may know what the session id would have been, and may have
     /// caused the error because of it. So nothing is tried again automatically.
     pub fn open(self, net: &mut dyn Net) -> Result<AgreedSession> {
-        let Greeted { terms, serving, nonce, use_of, told } = self;
-        let openings = broadcast(&opening(&terms, &nonce, &seen(&told)), serving, net)?;
+        let openings = broadcast(&self.opening(), self.serving, net)?;
+        self.agree(&openings, net)
+    }
+
+    /// The same, where this party sends more behind its own nonce, before it hears those of the others. The
+    /// others receive it after their second round.
+    pub fn open_and(
+        self,
+        net: &mut dyn Net,
+        more: impl FnOnce(&mut dyn Net) -> Result<()>,
+    ) -> Result<AgreedSession> {
+        let (opening, serving) = (self.opening(), self.serving);
+        tell(&opening, serving, net)?;
+        more(net)?;
+        let openings = hear(&opening, serving, net)?;
+        self.agree(&openings, net)
+    }
+
+    fn opening(&self) -> Vec<u8> {
+        opening(&self.terms, &self.nonce, &seen(&self.told))
+    }
+
+    fn agree(self, openings: &[(Party, Vec<u8>)], net: &dyn Net) -> Result<AgreedSession> {
+        let Greeted { terms, serving, use_of, told, .. } = self;
         let mut nonces = Vec::with_capacity(openings.len());
         for ((peer, opening), (_, told)) in openings.iter().zip(&told) {
             if opening[0] != OPENS {
@@ -266,7 +288,7 @@ impl Greeted {
             nonces.push(*nonce);
         }
         let seen = 1 + NONCE_BYTES..1 + NONCE_BYTES + HASH_BYTES;
-        match first_difference(&openings, seen, net.me()) {
+        match first_difference(openings, seen, net.me()) {
             Some(peer) => Err(saw_other("commitments to the session", peer, net)),
             None => {
                 let id = session_id(&nonces, serving, &terms, use_of);
@@ -365,14 +387,31 @@ fn first_difference(all: &[(Party, Vec<u8>)], range: Range<usize>, me: Party) ->
 /// Sends the same message to every peer that serves, and returns the messages of all serving parties, in
 /// their order.
 fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec<(Party, Vec<u8>)>> {
+    exchange(message, message, serving, net)
+}
+
+/// The first half of [`broadcast`].
+fn tell(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<()> {
+    let me = net.me();
+    serving.iter().filter(|peer| *peer != me).try_for_each(|peer| net.send(peer, message))
+}
+
+/// The second half of [`broadcast`].
+fn hear(mine: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec<(Party, Vec<u8>)>> {
+    exchange(&[], mine, serving, net)
+}
+
+/// Sends this to every peer that serves, and returns the messages of all serving parties, which are as long
+/// as that of this party.
+fn exchange(out: &[u8], mine: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec<(Party, Vec<u8>)>> {
     let me = net.me();
     let is_peer = |p: Party| p != me && serving.contains(p);
     let parties = || Party::all(net.parties());
-    let out: Vec<&[u8]> = parties().map(|p| if is_peer(p) { message } else { &[] }).collect();
+    let out: Vec<&[u8]> = parties().map(|p| if is_peer(p) { out } else { &[] }).collect();
     let mut all: Vec<Vec<u8>> =
-        parties().map(|p| if is_peer(p) { vec![0; message.len()] } else { Vec::new() }).collect();
+        parties().map(|p| if is_peer(p) { vec![0; mine.len()] } else { Vec::new() }).collect();
     net.exchange(&out, &mut all.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>())?;
-    all[me.index()] = message.to_vec();
+    all[me.index()] = mine.to_vec();
     Ok(Party::all(all.len()).zip(all).filter(|(p, _)| serving.contains(*p)).collect())
 }
 

@@ -1,10 +1,11 @@
 //! The stock as a session sees it: what is taken is bounded, and what is not there yet is waited for.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::stock::{Kind, Stock};
+use polyclave_protocol::stock::{Kind, Purpose, Stock};
 use polyclave_protocol::{Error, Result};
 use zeroize::Zeroizing;
 
@@ -27,6 +28,38 @@ pub(crate) struct BoundedStock {
     pub(crate) through_circuits: Arc<AtomicU64>,
     /// The stock was given up.
     pub(crate) over: Arc<AtomicBool>,
+    /// The material that the session asked for first, of what it could go on without.
+    pub(crate) first: OnceLock<(Kind, usize)>,
+    /// What was claimed before it asked.
+    pub(crate) ahead: Mutex<Option<Claimed>>,
+}
+
+/// Material that is claimed before the session asks for it, of a kind that a session could go on without.
+/// The leading node chooses it, and all nodes compare it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    /// The number of the kind.
+    pub(crate) kind: u8,
+    /// How many items; 0 if nothing is claimed ahead.
+    pub(crate) count: u8,
+}
+
+impl Ahead {
+    /// As nodes tell and compare it.
+    pub(crate) fn bytes(self) -> [u8; 2] {
+        [self.kind, self.count]
+    }
+
+    pub(crate) fn of([kind, count]: [u8; 2]) -> Ahead {
+        Ahead { kind, count }
+    }
+}
+
+/// A claim that was made before the session asked: its kind and number, and the items, if there were enough.
+pub(crate) struct Claimed {
+    kind: Kind,
+    count: usize,
+    items: Option<Zeroizing<Vec<u8>>>,
 }
 
 impl Stock for BoundedStock {
@@ -59,7 +92,13 @@ impl Stock for BoundedStock {
             return Ok(None);
         }
         self.refuse_over()?;
-        let taken = self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))?;
+        self.first.get_or_init(|| (*kind, count));
+        let ahead = self.ahead.lock().take();
+        let taken = match ahead {
+            Some(ahead) if (ahead.kind, ahead.count) == (*kind, count) => ahead.items,
+            // The session does not take what was expected, which is lost. The same at all nodes.
+            _ => self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))?,
+        };
         if taken.is_some() {
             self.through_circuits.fetch_add(count as u64, Relaxed);
         }
@@ -68,6 +107,29 @@ impl Stock for BoundedStock {
 }
 
 impl BoundedStock {
+    /// Claims what the session is expected to ask for first. All serving nodes do this at the same place.
+    pub(crate) fn claim_ahead(&self, ahead: Ahead, net: &mut dyn Net) -> Result<()> {
+        let (target, count) = (self.targets.get(usize::from(ahead.kind)), usize::from(ahead.count));
+        let fits = |target: &&Target| target.kind.purpose == Purpose::Circuits && count <= target.accepted();
+        let Some(Target { kind, .. }) = target.filter(fits) else {
+            return Err(Error::misuse("material was to be claimed ahead that no session can go on without"));
+        };
+        self.refuse_over()?;
+        let items = self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))?;
+        *self.ahead.lock() = Some(Claimed { kind: *kind, count, items });
+        Ok(())
+    }
+
+    /// What the session asked for first, if it may take material that it could go on without.
+    pub(crate) fn first_taken(&self) -> Option<Ahead> {
+        let first = || {
+            let (kind, count) = self.first.get()?;
+            let at = self.targets.iter().position(|target| target.kind == *kind)?;
+            Some(Ahead { kind: at.try_into().ok()?, count: (*count).try_into().ok()? })
+        };
+        self.takes_circuits.then(|| first().unwrap_or_default())
+    }
+
     fn take_in_pieces(
         &self,
         kind: &Kind,
@@ -144,6 +206,8 @@ mod tests {
             takes_circuits: false,
             through_circuits: Arc::default(),
             over: Arc::default(),
+            first: OnceLock::default(),
+            ahead: Mutex::default(),
         }
     }
 

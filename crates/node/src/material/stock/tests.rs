@@ -1,6 +1,7 @@
 //! Stocks of parties on the in-memory mesh. The bytes of an item are its lot and its number, so the tests see
 //! what was handed out.
 
+mod ahead;
 mod claimed;
 mod killed;
 mod quorum;

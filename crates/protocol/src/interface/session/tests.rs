@@ -27,6 +27,25 @@ fn equal_terms_give_one_fresh_id() {
     assert_ne!(first[0], second[0]);
 }
 
+/// What the first party sends with its nonce is there when the others have the session, one way earlier than
+/// if it had waited for theirs.
+#[test]
+fn a_party_sends_more_behind_its_nonce() {
+    let ids = crate::mesh::run_parties(3, |net| {
+        let greeted = greet(&HandshakeParameters::new(3), net)?;
+        if net.me() == Party(0) {
+            let more = |net: &mut dyn Net| [1, 2].into_iter().try_for_each(|p| net.send(Party(p), b"more"));
+            return greeted.open_and(net, more).map(|session| session.id());
+        }
+        let session = greeted.open(net)?;
+        let mut more = [0; 4];
+        net.recv(Party(0), &mut more)?;
+        assert_eq!(&more, b"more");
+        Ok::<_, Error>(session.id())
+    });
+    assert!(ids[0].is_ok() && ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+}
+
 #[test]
 fn a_session_hands_out_every_stream_once() {
     let mut session = hello_of_three([
