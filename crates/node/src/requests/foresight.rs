@@ -10,7 +10,8 @@ use crate::material::stock::bounded::Ahead;
 /// So many requests that are not alike are remembered.
 const MOST: usize = 4096;
 
-/// At the leading node: what requests took first, by what makes them alike ([`Plan::likeness`]).
+/// What requests took first, by what makes them alike ([`Plan::likeness`]). Only the leading node asks for
+/// it.
 ///
 /// [`Plan::likeness`]: super::plan::Plan::likeness
 #[derive(Default)]
