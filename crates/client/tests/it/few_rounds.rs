@@ -1,8 +1,6 @@
 //! Three nodes under `replicated-active` that think they are far from each other: a few blocks at a time go
 //! through garbled circuits, in every mode, and nobody gets a wrong one.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
 use polyclave_api::{Mode, Reason};
 use polyclave_client::{Client, Error, Padding, Result};
 use polyclave_config::{LatencySettings, NodeDir};
@@ -161,37 +159,6 @@ fn many_blocks_go_through_rounds_and_so_do_few_once_no_circuit_is_left() {
     assert!(latency.round_trip_ms.is_some() && latency.from_ms == 0 && latency.blocks > 8, "{latency:?}");
     let kinds: Vec<&str> = status.stock.iter().map(|kind| kind.kind.as_str()).collect();
     assert_eq!(kinds, ["garbled circuits of AES-128"], "of what nobody asked for there is none");
-}
-
-/// A node that keeps a request waiting for a refresh declines it. The others have to understand that, also
-/// where the request takes circuits.
-#[test]
-fn requests_that_take_circuits_wait_for_a_refresh() {
-    let mut cluster = start();
-    let client = cluster.client();
-    client.import(key("k", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
-    let right = Oracle::new("aes-128", &data(16)).ecb(&data(16));
-    let ask = || ecb(&client, "k", Padding::None, &data(16));
-    warm(&cluster, &|| assert_eq!(ask().expect("encrypted"), right));
-    let is_over = AtomicBool::new(false);
-    let failures = std::thread::scope(|scope| {
-        let asks = || {
-            let mut failures = Vec::new();
-            while !is_over.load(Relaxed) {
-                match ask() {
-                    Ok(block) => assert_eq!(block, right),
-                    Err(e) => failures.push(e.to_string()),
-                }
-            }
-            failures
-        };
-        let asking: Vec<_> = (0..4).map(|_| scope.spawn(asks)).collect();
-        (0..3).for_each(|_| cluster.refresh());
-        is_over.store(true, Relaxed);
-        asking.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect::<Vec<String>>()
-    });
-    let told_apart = |failure: &&String| failure.contains("kind of session");
-    assert_eq!(failures.iter().find(told_apart), None, "{failures:?}");
 }
 
 #[test]
