@@ -10,6 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use polyclave_protocol::Error;
+#[cfg(target_os = "linux")]
+use rustix::process::{getpriority_process, setpriority_process};
 
 use crate::Result;
 
@@ -18,10 +20,10 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The same for threads that wait for somebody else to begin. There are many of them.
 pub(crate) const IDLE_LOOK: Duration = Duration::from_millis(500);
 
-/// How far requests go before work that [gives way](give_way) to them: on a busy processor, such work gets a
-/// third of what a request gets.
+/// What is added to the nice value of a thread that [gives way](give_way). On a busy processor it then gets a
+/// third of the time that a thread of a request gets.
 #[cfg(target_os = "linux")]
-const LESS_URGENT: i32 = 5;
+const NICER: i32 = 5;
 
 /// Does this work in a thread of lower priority, and waits for it. The threads that it starts have this
 /// priority, too.
@@ -29,7 +31,7 @@ pub(crate) fn give_way<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Resu
     let of_lower_priority = || {
         // On Linux this is about the calling thread alone. Where it is refused, requests wait longer.
         #[cfg(target_os = "linux")]
-        let _ = rustix::process::setpriority_process(None, LESS_URGENT);
+        let _ = getpriority_process(None).and_then(|own| setpriority_process(None, own + NICER));
         work()
     };
     let ended = || Err(Error::System("a thread that made material has ended".into()));
@@ -169,6 +171,20 @@ impl Drop for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_work_that_gives_way_has_a_lower_priority() {
+        let nice = || getpriority_process(None).map_err(|e| Error::System(e.to_string()));
+        let own = nice().expect("known");
+        let of_thread_of_work = || thread::scope(|scope| scope.spawn(nice).join()).expect("no panic");
+        let expected = (own + NICER).min(19);
+        assert_eq!(give_way(nice), Ok(expected));
+        assert_eq!(give_way(of_thread_of_work), Ok(expected), "threads that it starts, too");
+        assert_eq!(nice(), Ok(own));
+        let ended: Result<()> = give_way(|| panic!("in the work"));
+        assert!(ended.is_err(), "it does not end the thread that waits");
+    }
 
     #[test]
     fn a_worker_does_one_thing_after_another_and_has_one_waiting_at_most() {

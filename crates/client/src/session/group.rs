@@ -18,7 +18,7 @@ use crate::session::approvals::Approvals;
 use crate::session::kept::Kept;
 use crate::session::load::Busy;
 use crate::session::replies::{LATE, receive, send_to_each};
-use crate::session::state::State;
+use crate::session::state::{PERHAPS_BACK, SUSPECT, State};
 use crate::session::strategy::{self, Strategy};
 use crate::{Error, Result};
 
@@ -26,15 +26,9 @@ use crate::{Error, Result};
 pub(crate) const ANSWER: Duration = Duration::from_secs(60);
 /// The same for questions that a node answers alone.
 const ALONE: Duration = Duration::from_secs(10);
-/// A node that did not accept a connection, or caused a failure, is asked last for this time.
-const SUSPECT: Duration = Duration::from_secs(10);
 
 /// How long a node is waited for where two can go on without it.
 const AWAY: Duration = Duration::from_millis(1500);
-
-/// Where the others lack material together, a node that could not be reached this long ago is asked once
-/// more.
-const PERHAPS_BACK: Duration = Duration::from_secs(1);
 
 /// What a client is told whose file is that of a cluster from before.
 const OTHER_CLUSTER: &str = "it serves another cluster than that of this client's file. If the keys have moved to other nodes or another protocol (a \
@@ -152,18 +146,8 @@ impl WorkerGroup {
 
     /// Nodes that recently did not accept a connection, or are suspected.
     pub(crate) fn suspects(&self) -> PartySet {
-        let state = self.state();
-        // If the node of a standby pair is still gone, it does not accept the next connection.
-        let suspected_for = if self.has_standby { PERHAPS_BACK } else { SUSPECT };
-        let lately = |party: &Party| {
-            [(&state.unreached, SUSPECT), (&state.suspected, suspected_for)].into_iter().any(
-                |(when, within)| {
-                    let at = *when[party.index()].lock();
-                    at.is_some_and(|at| at.elapsed() < within)
-                },
-            )
-        };
-        Party::all(self.nodes.len()).filter(lately).collect()
+        let (state, now) = (self.state(), Instant::now());
+        Party::all(self.nodes.len()).filter(|party| state.is_left_out(party.index(), now)).collect()
     }
 
     /// Notes that these nodes have agreed on a request: they are no longer suspected.
@@ -179,15 +163,12 @@ impl WorkerGroup {
         let state = self.state();
         let mut any = false;
         for node in nodes.iter().map(|node| node.index()) {
-            for (when, from) in
-                [(&state.suspected[node], Duration::ZERO), (&state.unreached[node], PERHAPS_BACK)]
-            {
-                let mut at = when.lock();
-                if at.is_some_and(|at| (from..SUSPECT).contains(&at.elapsed())) {
-                    *at = None;
-                    any = true;
-                }
-            }
+            let is_suspected =
+                state.suspected[node].lock().take().is_some_and(|until| Instant::now() < until);
+            let mut unreached = state.unreached[node].lock();
+            let is_unreached =
+                unreached.take_if(|at| (PERHAPS_BACK..SUSPECT).contains(&at.elapsed())).is_some();
+            any |= is_suspected || is_unreached;
         }
         any
     }
@@ -380,9 +361,7 @@ impl Workers<'_> {
             // It may be this client that did not wait.
             return;
         }
-        if let Some(suspected) = self.group.state().suspected.get(party.index()) {
-            *suspected.lock() = Some(Instant::now());
-        }
+        self.group.state().suspect(party.index(), self.group.has_standby, Instant::now());
     }
 
     /// Turns a node's refusal into an error for the caller.
