@@ -55,8 +55,8 @@ impl State {
         }
     }
 
-    /// Notes that a node caused a failure at this time: it is left out for so long. Where it may be back soon,
-    /// only for a moment, unless it has failed a moment before: a node that does so again and again would
+    /// Notes that a node caused a failure at this time, so that it is left out for a while. Where it may be
+    /// back soon, that is short, unless it has failed shortly before: a node that fails again and again would
     /// make requests slower each time that it is asked.
     pub(crate) fn suspect(&self, node: usize, may_be_back_soon: bool, now: Instant) {
         let (Some(suspected), Some(failed)) = (self.suspected.get(node), self.failed.get(node)) else {
