@@ -17,6 +17,7 @@ mod digest;
 pub mod ff1;
 mod gates;
 pub mod gift;
+pub mod independent;
 pub mod key_block;
 pub mod key_cells;
 pub mod key_wrap;

@@ -13,7 +13,9 @@ use polyclave_protocol::authenticated::Guesses;
 use polyclave_store::{Secret, Store};
 
 use crate::common::active::start_cheating;
-use crate::common::messages::{cbc, cmac, ctr, ecb, gcm, uncbc, unctr, ungcm};
+use crate::common::messages::{
+    cbc, cmac, ctr, decrypt_siv, ecb, encrypt_siv, gcm, uncbc, unctr, unecb, ungcm,
+};
 use crate::common::raw::{Raw, request};
 use crate::common::{PATIENCE, TOGETHER, TestCluster, data, insist, key};
 
@@ -286,4 +288,42 @@ fn all_modes_of_use_work_in_a_pair_and_what_takes_all_nodes_says_so() {
     assert!(matches!(ungcm(&client, &names[0], b"to", &wrong), Err(Error::Unauthentic(_))));
     let refused = client.delete(&names[0]).expect_err("it takes all nodes").to_string();
     assert!(refused.contains("2 of 3 nodes can be asked, 3 are needed"), "{refused}");
+}
+
+/// Their round keys are stored by the bits from which the others follow, and these differ from cipher to
+/// cipher.
+#[test]
+fn keys_of_all_kinds_work_in_a_pair_and_take_little_room_in_its_store() {
+    /// Less, so that a key for GCM takes at most 30 kB in both pairs of a node.
+    const MOST: usize = 15_000;
+    let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let client = cluster.client();
+    let ciphers =
+        ["aes-128", "aes-192", "aes-256", "3des-ede2", "3des-ede3", "present-80", "gift-128", "twine-128"];
+    for cipher in ciphers {
+        client.generate(key(cipher, cipher, &[Mode::Ecb])).expect("made");
+    }
+    for (name, mode) in [("gcm", Mode::Gcm), ("siv", Mode::Siv)] {
+        client.generate(key(name, "aes-256", &[mode])).expect("made");
+    }
+    wait_until_pairs_have(&cluster, ciphers.len() as u64 + 2);
+    let encrypted = |cipher: &&str| insist(&|| ecb(&client, cipher, Padding::Pkcs7, &data(40)));
+    let of_three: Vec<Vec<u8>> = ciphers.iter().map(encrypted).collect();
+    let sealed = insist(&|| gcm(&client, "gcm", b"to", &data(40)));
+    let additional = [b"to".to_vec()];
+    let in_siv = insist(&|| encrypt_siv(&client, "siv", &additional, &data(40)));
+    cluster.stop(0);
+    assert_eq!(ciphers.iter().map(encrypted).collect::<Vec<_>>(), of_three, "the same keys");
+    assert_eq!(insist(&|| unecb(&client, "aes-192", Padding::Pkcs7, &of_three[1])), data(40));
+    assert_eq!(insist(&|| ungcm(&client, "gcm", b"to", &sealed)), data(40));
+    assert_eq!(insist(&|| decrypt_siv(&client, "siv", &additional, &in_siv)), data(40));
+    cluster.stop(1);
+    let store = store_of(&cluster, 1, 2);
+    for id in store.standby_ids().expect("read") {
+        let parts = store.shares_of(id).expect("read");
+        let bytes: usize = parts.values().map(|part| part.len()).sum();
+        assert!(bytes < MOST, "{bytes} bytes: {:?}", parts.keys());
+    }
 }

@@ -1,14 +1,20 @@
 //! A key as one node holds it: its shares of the round keys, of the secrets that the key's modes derive, and,
-//! of a key that may be wrapped, of the key itself.
+//! of a key that may be wrapped, of the key itself. In standby pairs, whose shares are large, it holds those
+//! bits of the round keys from which all others follow.
 
 use std::collections::BTreeMap;
 
 use polyclave_api::{KeyInfo, NewKey, Reason, Refusal};
 
 use crate::Result;
+use crate::computation::circuits::Circuits;
+use crate::computation::key_circuits::KeptBits;
+use crate::computation::pieces::run;
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::ghash::GhashKey;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
 use zeroize::Zeroizing;
 
@@ -17,6 +23,8 @@ pub(crate) type Shares = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 pub(crate) const ROUND_KEYS: &str = "round keys";
 pub(crate) const SECOND: &str = "second round keys";
+/// Behind the name of one of these two, for those of its bits that are stored in its place.
+const BITS: &str = ", bits";
 const SUBKEYS: [&str; 2] = ["cmac k1", "cmac k2"];
 pub(crate) const RAW: &str = "key";
 pub(crate) const HASH_KEY: &str = "powers of the hash key";
@@ -34,17 +42,31 @@ pub(crate) struct ExpandedKey {
 }
 
 impl ExpandedKey {
-    /// Reads stored shares. An error if something is missing that the key's modes need.
-    pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceSession) -> Result<Self> {
+    /// Reads stored shares. An error if something is missing that the key's modes need. No message.
+    pub(crate) fn restore(
+        info: &KeyInfo,
+        shares: &Shares,
+        circuits: &Circuits,
+        protocol: &mut AnyServiceSession,
+        net: &mut dyn Net,
+    ) -> Result<Self> {
         let name = &info.properties.name;
         let stored = |part: &str| stored(name, shares, part);
+        let mut round_keys = |part: &str| match shares.get(&bits_of(part)) {
+            Some(bits) => {
+                let kept = protocol.restore(bits)?;
+                from_kept(&kept, circuits, protocol, net)
+            }
+            None => protocol.restore(stored(part)?),
+        };
+        let (first, second) = match info.properties.parts() {
+            1 => (round_keys(ROUND_KEYS)?, None),
+            _ => (round_keys(ROUND_KEYS)?, Some(round_keys(SECOND)?)),
+        };
         let subkey = |part: &str| protocol.restore(stored(part)?);
         Ok(ExpandedKey {
-            round_keys: protocol.restore(stored(ROUND_KEYS)?)?,
-            second: match info.properties.parts() {
-                1 => None,
-                _ => Some(protocol.restore(stored(SECOND)?)?),
-            },
+            round_keys: first,
+            second,
             subkeys: match info.properties.needs_subkeys() {
                 true => Some((subkey(SUBKEYS[0])?, subkey(SUBKEYS[1])?)),
                 false => None,
@@ -75,6 +97,42 @@ impl ExpandedKey {
         }
         shares
     }
+}
+
+/// Of all bits of some round keys, one key a lane, those that are stored; `None` if round keys of this cipher
+/// are stored as they are. No message.
+pub(crate) fn kept(
+    bits: &AnyShared,
+    lanes: usize,
+    circuits: &Circuits,
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+) -> Result<Option<AnyShared>> {
+    let Some(KeptBits { keep, .. }) = &*circuits.keys.kept_bits(circuits, protocol)? else { return Ok(None) };
+    Ok(Some(run(protocol, net, keep, lanes, &[Input::Shared(bits)])?.remove(0)))
+}
+
+/// Round keys from the bits of them that are stored.
+fn from_kept(
+    bits: &AnyShared,
+    circuits: &Circuits,
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+) -> Result<AnyShared> {
+    match &*circuits.keys.kept_bits(circuits, protocol)? {
+        Some(KeptBits { whole, .. }) => Ok(run(protocol, net, whole, 1, &[Input::Shared(bits)])?.remove(0)),
+        None => Err(Error::System("a key is stored by bits that its cipher does not have".into())),
+    }
+}
+
+/// Stores these bits of a part in its place.
+pub(crate) fn put_kept(shares: &mut Shares, part: &str, bits: &AnyShared, protocol: &AnyServiceSession) {
+    shares.remove(part);
+    shares.insert(bits_of(part), protocol.save(bits));
+}
+
+fn bits_of(part: &str) -> String {
+    [part, BITS].concat()
 }
 
 /// A key that is kept as itself alone, and cannot be used.

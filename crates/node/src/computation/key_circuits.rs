@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use polyclave_api::Wrapping;
+use polyclave_cipher::independent::{self, Independent};
 use polyclave_cipher::key_wrap::{self, Padding};
 use polyclave_cipher::{Cipher, Compiled, CompiledPort, Matrix, compile, compile_with_views};
 use polyclave_cipher::{key_block, key_cells, modes, parity};
@@ -28,6 +29,7 @@ pub(crate) struct KeyCircuits {
     zeros: Cached<(), Compiled>,
     key_blocks: Cached<String, Compiled>,
     block_unwraps: Cached<String, BlockUnwrapping>,
+    kept: Cached<(), Option<KeptBits>>,
 }
 
 /// Circuits by what they are for.
@@ -79,6 +81,14 @@ pub(crate) struct BlockUnwrapping {
     pub(crate) length: Compiled,
     /// The blocks of the plaintext that hold the key to `key`.
     pub(crate) key: Compiled,
+}
+
+/// Round keys by the bits from which the others follow.
+pub(crate) struct KeptBits {
+    /// All bits to the kept ones, one key a lane.
+    pub(crate) keep: Compiled,
+    /// The kept bits of a key to its round keys.
+    pub(crate) whole: Compiled,
 }
 
 /// As the circuits call it.
@@ -169,6 +179,18 @@ impl KeyCircuits {
             Ok(compile_with_views(&circuit, maps, |port| match port.name.as_str() {
                 "key" => of.key.views(),
                 _ => Vec::new(),
+            }))
+        })
+    }
+
+    /// The bits of round keys that are stored, and all from these; `None` if round keys of this cipher are
+    /// stored as they are.
+    pub(crate) fn kept_bits(&self, of: &Circuits, maps: &AnyServiceSession) -> Result<Arc<Option<KeptBits>>> {
+        self.kept.get((), || {
+            let views = of.key_schedule.outputs()[0].views();
+            Ok(independent::round_keys(&of.cipher).map(|Independent { keep, whole }| KeptBits {
+                keep: compile(&keep, maps),
+                whole: compile_with_views(&whole, maps, |_| views.clone()),
             }))
         })
     }

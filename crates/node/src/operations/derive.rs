@@ -94,7 +94,7 @@ impl Serving<'_, '_> {
         how: &Derivation,
     ) -> Result<AnyShared, StepError> {
         let of_base = self.circuits(&base.info.properties.cipher, protocol)?;
-        let key = self.expanded(&base.info, &base.shares, protocol)?;
+        let key = self.expanded((&base.info, &base.shares), &of_base, protocol)?;
         let circuits = (&*of_base, circuits);
         let derived = derive::derive(how, &key, circuits, protocol, &mut self.net_of_peers()?);
         self.faults = protocol.faults();

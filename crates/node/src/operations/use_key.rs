@@ -79,12 +79,13 @@ impl Planned for Used {
 impl Serving<'_, '_> {
     /// A stored key, ready for computing.
     pub(super) fn expanded(
-        &self,
-        info: &KeyInfo,
-        shares: &Shares,
-        protocol: &AnyServiceSession,
+        &mut self,
+        (info, shares): (&KeyInfo, &Shares),
+        circuits: &Circuits,
+        protocol: &mut AnyServiceSession,
     ) -> Result<ExpandedKey, StepError> {
-        ExpandedKey::restore(info, shares, protocol).map_err(|e| {
+        let net = &mut self.net_of_peers()?;
+        ExpandedKey::restore(info, shares, circuits, protocol, net).map_err(|e| {
             tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
             self.service.keys.note_unusable(info);
             StepError::Own(unreadable(&info.properties.name))
@@ -93,18 +94,19 @@ impl Serving<'_, '_> {
 
     fn use_key(
         &mut self,
-        protocol: AnyServiceSession,
+        mut protocol: AnyServiceSession,
         (info, shares): (&KeyInfo, &Shares),
         others: &[Arc<StoredKey>],
         mut mode: Box<dyn Mode>,
         mut first: Option<Step>,
     ) -> Result<(), StepError> {
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
-        let key = self.expanded(info, shares, &protocol)?;
+        let key = self.expanded((info, shares), &circuits, &mut protocol)?;
         let mut of_others = Vec::with_capacity(others.len());
         for other in others {
             let circuits = self.circuits(&other.info.properties.cipher, &protocol)?;
-            of_others.push((circuits, self.expanded(&other.info, &other.shares, &protocol)?));
+            let key = self.expanded((&other.info, &other.shares), &circuits, &mut protocol)?;
+            of_others.push((circuits, key));
         }
         let mut held = Held {
             protocol: Some(protocol),

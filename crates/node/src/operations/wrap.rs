@@ -192,7 +192,7 @@ impl Serving<'_, '_> {
         wrapped: &Wrapped,
     ) -> Result<AnyShared, StepError> {
         let of_kek = self.circuits(&kek.info.properties.cipher, protocol)?;
-        let key = self.expanded(&kek.info, &kek.shares, protocol)?;
+        let key = self.expanded((&kek.info, &kek.shares), &of_kek, protocol)?;
         let (circuits, net) = ((&*of_kek, circuits), &mut self.net_of_peers()?);
         let unwrapped = match wrapped {
             Wrapped::Key(wrapped, how) => unwrap::unwrap((wrapped, *how), &key, circuits, protocol, net)

@@ -129,7 +129,7 @@ pub(super) fn move_piece(
     match of_new {
         Some((mut session, stored, completions)) => {
             let mut among = Among::new(net, &new_places)?;
-            let circuits = Known { library, stored: &stored, completions };
+            let circuits = Known { library, stored: &stored, completions, by_bits: false };
             received((piece, &batches), &arrived, circuits, &mut session, &mut among)
                 .map_err(|e| in_network(&new_places, e))
         }

@@ -22,7 +22,7 @@ use super::moving::{evaluated_on_zeros, opened_check_values, refuse_wrong_check_
 use super::offers::Common;
 use crate::Result;
 use crate::computation::circuits::{Circuits, Library};
-use crate::computation::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, only_itself};
+use crate::computation::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, kept, only_itself, put_kept};
 
 /// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher
 /// that takes a tweak has the last one only.
@@ -34,6 +34,8 @@ pub(crate) struct Known<'k> {
     /// A session of the kind that will use the keys: which views of their cells are stored follows from it.
     pub(crate) stored: &'k AnyServiceSession,
     pub(crate) completions: &'k mut Completions,
+    /// Whether round keys are stored by those of their bits from which the others follow.
+    pub(crate) by_bits: bool,
 }
 
 /// What has arrived of a key, and what was computed from it.
@@ -42,6 +44,8 @@ struct Parts {
     raw: Option<AnyShared>,
     round_keys: Option<AnyShared>,
     second: Option<AnyShared>,
+    /// Bits that are stored in the place of a part.
+    bits: Vec<(&'static str, AnyShared)>,
     subkeys: Option<(AnyShared, AnyShared)>,
     hash_key: Option<GhashKey>,
     /// The check value; of both keys, for a mode that takes two.
@@ -52,7 +56,7 @@ struct Parts {
 pub(crate) fn received(
     (piece, batches): (&[Common], &[KeyGroup<'_>]),
     arrived: &Arrived,
-    Known { library, stored, completions }: Known<'_>,
+    Known { library, stored, completions, by_bits }: Known<'_>,
     session: &mut AnyServiceSession,
     net: &mut dyn Net,
 ) -> Result<Vec<MovedKey>> {
@@ -75,12 +79,23 @@ pub(crate) fn received(
             };
             *part = Some(session.lanes(&values, lane..lane + 1));
         }
+        if batch.part != RAW && by_bits {
+            let bits = Shape { count: shape.count * usize::from(shape.bits), bits: 1, ..shape };
+            let bits = arrived.value(batch.at, bits, &[Matrix::identity(1)], session, net)?;
+            if let Some(kept) = kept(&bits, shape.lanes, &circuits, session, net)? {
+                for (lane, key) in batch.keys.iter().enumerate() {
+                    let bits = session.lanes(&kept, lane..lane + 1);
+                    all.entry(key.info.id).or_default().bits.push((batch.part, bits));
+                }
+            }
+        }
         if batch.part != RAW {
             let circuit = completion(&circuits, completions, session)?;
             let views = circuit.inputs()[1].views();
             // The check value is computed from the shares that are stored. Another form of the protocol may
-            // need other views of them: these are linear images of the same masks and the same public bytes,
-            // which every node computes alone, so no party can make them differ.
+            // need other views of them, and bits may be stored in their place: these are linear images of the
+            // same masks and the same public bytes, which every node computes alone, so no party can make
+            // them differ.
             let of_other_views;
             let round_keys = if views == stored_views {
                 &values
@@ -93,14 +108,14 @@ pub(crate) fn received(
     }
     let mut keys = Vec::with_capacity(piece.len());
     for key in piece {
-        let Parts { raw, round_keys, second, subkeys, hash_key, check_value } =
+        let Parts { raw, round_keys, second, bits, subkeys, hash_key, check_value } =
             all.remove(&key.info.id).unwrap_or_default();
         // A component of a key has no round keys before it is combined. Only the check of what was dealt
         // speaks for it.
         if round_keys.is_some() {
             refuse_wrong_check_value(&key.info, &check_value)?;
         }
-        let shares = match (round_keys, &raw) {
+        let mut shares = match (round_keys, &raw) {
             (Some(round_keys), _) => {
                 ExpandedKey { round_keys, second, subkeys, hash_key }.save(raw.as_ref(), session)
             }
@@ -110,6 +125,7 @@ pub(crate) fn received(
                 return Err(Error::System(format!("nothing of the key {name} has arrived")));
             }
         };
+        bits.iter().for_each(|(part, bits)| put_kept(&mut shares, part, bits, session));
         keys.push(key.moved(shares));
     }
     session.check(net)?;

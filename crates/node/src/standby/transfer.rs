@@ -241,7 +241,7 @@ impl Transfer<'_> {
         let arrived = arrived.map_err(|fault| self.judged(fault))?;
         let (Some((mut session, stored)), Some((pair, _))) = (new, self.pair) else { return Ok(Vec::new()) };
         let mut completions = pair.completions.lock();
-        let known = Known { library, stored: &stored, completions: &mut completions };
+        let known = Known { library, stored: &stored, completions: &mut completions, by_bits: true };
         let mut among = Among::new(net, &places)?;
         let moved = received((keys, &batches), &arrived, known, &mut session, &mut among);
         moved.map_err(|e| self.judged(Fault::Elsewhere(in_network(&places, e))))
