@@ -103,6 +103,13 @@ impl Matrix {
         (0..self.ins).all(|i| (c * Gf256(1 << i)).0 == self.columns[usize::from(i)]).then_some(c.0)
     }
 
+    /// A map to bytes as a product by a constant of GF(2^8) after the one of its multiples that takes the
+    /// first bit which is not taken to 0 to 1. All multiples of a map have the same second part.
+    pub fn factored(&self) -> Option<(Matrix, Matrix)> {
+        let first = self.columns.into_iter().find(|c| *c != 0).filter(|_| self.outs == 8)?;
+        Some((Matrix::scalar(first), Matrix::scalar(Gf256(first).inverse_or_zero().0).after(self)))
+    }
+
     /// The inverse map, if there is one.
     pub fn inverse(&self) -> Option<Matrix> {
         let mut preimages = vec![None; 1 << self.outs];
@@ -130,6 +137,18 @@ mod tests {
         assert_eq!(Matrix::frobenius(1).as_scalar(), None);
         assert_eq!(Matrix::place(6, 3).as_scalar(), Some(8));
         assert_eq!(Matrix::bit(4, 1).as_scalar(), None);
+    }
+
+    #[test]
+    fn multiples_of_a_map_are_products_of_one() {
+        let m = Matrix::of(4, 8, |x| Matrix::frobenius(2).apply(x << 3) ^ x);
+        let (_, of_all) = m.factored().expect("it goes to bytes");
+        for c in 1..=255 {
+            let (factor, rest) = Matrix::scalar(c).after(&m).factored().expect("it goes to bytes");
+            assert_eq!((factor.after(&rest), rest), (Matrix::scalar(c).after(&m), of_all));
+        }
+        assert_eq!(Matrix::bit(8, 0).factored(), None);
+        assert_eq!(Matrix::of(8, 8, |_| 0).factored(), None);
     }
 
     #[test]

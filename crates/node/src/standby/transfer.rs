@@ -28,7 +28,6 @@ use polyclave_transport::TlsNet;
 use super::Pairs;
 use super::pair::{Pair, protocol};
 use crate::Result;
-use crate::computation::circuits::Library;
 use crate::core::Core;
 use crate::error::system;
 use crate::keys::standby::wanted;
@@ -209,9 +208,7 @@ impl Transfer<'_> {
             Some((_, of_pair)) => Some(self.agree_in_pair(of_pair, &places, net)?),
             None => None,
         };
-        let library = Library::default();
-        let library = self.pair.map_or(&library, |(_, core)| &core.service.library);
-        let batches = layout(keys, library)?;
+        let batches = layout(keys, &service.library)?;
         let Some(last) = batches.last() else { return Ok(Vec::new()) };
         let from: Vec<Option<Party>> = core.members.all().iter().map(Some).collect();
         let to: Vec<Option<Party>> = places.iter().copied().map(Some).collect();
@@ -232,15 +229,17 @@ impl Transfer<'_> {
             }
             _ => None,
         };
-        let leaving = restored((&core.store, &service.faults), (&batches, library), &old)?;
+        let leaving = restored((&core.store, &service.faults), (&batches, &service.library), &old)?;
         let mut sessions = Sessions { old: Some(&mut old), new: new.as_mut().map(|(session, _)| session) };
         let drawn = handover.draw(&mut sessions, net);
         let mut drawn = drawn.map_err(|fault| self.judged(fault))?;
         service.faults.spoil_dealt([&mut drawn.differences[..]]);
         let arrived = handover.complete(drawn, &leaving, &mut sessions, net);
         let arrived = arrived.map_err(|fault| self.judged(fault))?;
-        let (Some((mut session, stored)), Some((pair, _))) = (new, self.pair) else { return Ok(Vec::new()) };
-        let mut completions = pair.completions.lock();
+        let (Some((mut session, stored)), Some((pair, of_pair))) = (new, self.pair) else {
+            return Ok(Vec::new());
+        };
+        let (library, mut completions) = (&of_pair.service.library, pair.completions.lock());
         let known = Known { library, stored: &stored, completions: &mut completions, by_bits: true };
         let mut among = Among::new(net, &places)?;
         let moved = received((keys, &batches), &arrived, known, &mut session, &mut among);

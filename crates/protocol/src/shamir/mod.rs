@@ -162,11 +162,7 @@ impl<S: AdversaryModel> Maps for Shamir<S> {
         if self.is_local(m) {
             return (*m, Matrix::identity(m.ins()));
         }
-        let factor = m.columns().into_iter().find(|c| *c != 0).filter(|_| m.outs() == 8).map(Matrix::scalar);
-        match factor.and_then(|f| Some((f, f.inverse()?))) {
-            Some((factor, inverse)) => (factor, inverse.after(m)),
-            None => (Matrix::identity(m.outs()), *m),
-        }
+        m.factored().unwrap_or((Matrix::identity(m.outs()), *m))
     }
 
     fn wants(&self, table: &Table) -> Vec<Matrix> {

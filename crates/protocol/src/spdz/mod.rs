@@ -91,12 +91,8 @@ impl<F: MacField> Maps for Spdz<F> {
         if self.is_local(m) {
             return (*m, Matrix::identity(m.ins()));
         }
-        let is_byte = F::CELL_BITS == 8 && m.outs() == 8;
-        let factor = m.columns().into_iter().find(|c| *c != 0).filter(|_| is_byte).map(Matrix::scalar);
-        match factor.and_then(|f| Some((f, f.inverse()?))) {
-            Some((factor, inverse)) => (factor, inverse.after(m)),
-            None => (Matrix::identity(m.outs()), *m),
-        }
+        let factored = m.factored().filter(|_| F::CELL_BITS == 8);
+        factored.unwrap_or((Matrix::identity(m.outs()), *m))
     }
 
     fn wants(&self, table: &Table) -> Vec<Matrix> {
