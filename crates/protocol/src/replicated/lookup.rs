@@ -127,6 +127,15 @@ impl Method {
     }
 }
 
+/// Bits of all products of a lane.
+pub(super) fn product_bits(compiled: &Compiled, programs: &Programs) -> usize {
+    let of = |lookup: &Lookup| match Method::of(&compiled.tables()[lookup.table], programs) {
+        Method::Tower => tower::PRODUCTS.iter().map(|(factors, ..)| factors.planes()[0]).sum(),
+        method => method.products(),
+    };
+    compiled.lookups().map(of).sum()
+}
+
 /// Bytes that a lane of an evaluation takes.
 pub(super) fn bytes_per_lane<const C: usize>(compiled: &Compiled, programs: &Programs) -> usize {
     let of = |lookup: &Lookup| Method::of(&compiled.tables()[lookup.table], programs).bytes_per_lane::<C>();

@@ -22,6 +22,8 @@ pub(super) enum Purpose {
     Lift = 2,
     /// Digests of joint messages.
     Transcript = 3,
+    /// Tags of joint messages.
+    Tag = 6,
     /// The polynomials of what goes to clients, of the key that all four have.
     Client = 4,
     /// Keys of the pairs when three go on.
@@ -112,7 +114,7 @@ pub(super) fn keys(setup: &Setup, stream: &Stream, purpose: Purpose) -> Componen
     })
 }
 
-fn generators(setup: &Setup, stream: &Stream, purpose: Purpose) -> Components<AesPrg> {
+pub(super) fn generators(setup: &Setup, stream: &Stream, purpose: Purpose) -> Components<AesPrg> {
     keys(setup, stream, purpose).map(|key| AesPrg::new(&seed(&key), 0))
 }
 

@@ -55,6 +55,7 @@ mod refresh;
 mod service;
 mod settling;
 mod storage;
+mod tag;
 mod three;
 mod transcript;
 mod verdict;

@@ -5,13 +5,11 @@
 //! with x_a y_a added for one pair of each a. The two parties c and d other than P_a and P_b have both
 //! components, so both know s. Component b gets r, which comes from K_b. Component a gets s + r, which P_c
 //! and P_d know, and P_b has to be told (P_a lacks component a). P_b lacks K_b, so s + r is uniform to it.
-//! One of P_c and P_d **tells** it, and the other vouches for it by a digest, in the same round
+//! One of P_c and P_d **tells** it, and the other vouches for it by a tag, in the same round
 //! ([`super::transcript`]).
 //!
 //! The roles of a and b change in the middle of the message, so that all parties send as much: half a product
 //! to each other party, 1.5 products in all.
-
-use std::ops::Range;
 
 use polyclave_kernels::gf128;
 use polyclave_kernels::planes::{Terms, add_products};
@@ -19,7 +17,8 @@ use polyclave_kernels::planes::{Terms, add_products};
 use super::super::lookup::{Multiplier, Round};
 use super::super::ring::add;
 use super::keys::{Components, Keys, held, place};
-use super::transcript::{DIGEST_BYTES, Digest, Line, Transcript};
+use super::tag::{TAG_BYTES, Tag};
+use super::transcript::{Line, Transcript};
 use super::{COMPONENTS, PARTIES};
 use crate::interface::elements::{ELEMENT_BYTES, Elements};
 use crate::interface::net::{MIN_BYTES_PER_SECOND, Net, Patience};
@@ -45,9 +44,9 @@ const STEPS: u64 = 64;
 /// party among three.
 pub(super) const BEHIND: Patience = Patience { limits: 3, bytes: STEP * STEPS };
 
-/// Behind each message: the digest of another one, for which the sender vouches, and a set of peers that it
-/// has lost.
-const TAIL_BYTES: usize = DIGEST_BYTES + 1;
+/// Behind each message: the tag of another one, for which the sender vouches, and a set of peers that it has
+/// lost.
+const TAIL_BYTES: usize = TAG_BYTES + 1;
 
 /// A party's part in joint messages.
 pub(super) struct Joint {
@@ -71,12 +70,6 @@ fn ordered(low: Party, high: Party) -> ([Party; 2], Terms) {
     }
 }
 
-/// Which part of a message of this length goes along a line.
-fn part_of(line: &Line, len: usize) -> Range<usize> {
-    let half = len.div_ceil(2);
-    if line.told > line.kept { 0..half } else { half..len }
-}
-
 impl Joint {
     /// Turns what the parties know of products into components of them. `cross` gives the sum of the terms of
     /// a pair of components, which this party has, both by their places.
@@ -86,8 +79,9 @@ impl Joint {
         mut cross: impl FnMut(Terms, [usize; 2], &mut [u8]),
         net: &mut dyn Net,
     ) -> Result<Components<Shares>> {
-        let mut out: [Vec<u8>; PARTIES] = Default::default();
+        let mut out: [Shares; PARTIES] = Default::default();
         let mut components: Components<Shares> = std::array::from_fn(|_| self.keys.zeros(len));
+        self.transcript.begin_round();
         if !self.transcript.has_stopped() {
             self.contribute(len, &mut cross, &mut components, &mut out);
         }
@@ -103,14 +97,14 @@ impl Joint {
         len: usize,
         cross: &mut impl FnMut(Terms, [usize; 2], &mut [u8]),
         components: &mut Components<Shares>,
-        out: &mut [Vec<u8>; PARTIES],
+        out: &mut [Shares; PARTIES],
     ) {
         let me = self.keys.me;
         // By the place of the component that is not in the pair: masks, to which the terms are added.
         let mut pairs: Components<Shares> = std::array::from_fn(|_| self.keys.pool.take(len));
         let other = |one: usize, two: usize| COMPONENTS - one - two;
         for line in Line::all().filter(|line| line.told != me) {
-            let part = part_of(&line, len);
+            let part = line.part(len);
             let told = place(me, line.told).expect("another party's component is held");
             let component = &mut components[told][part.clone()];
             match place(me, line.kept) {
@@ -133,32 +127,37 @@ impl Joint {
             let (pair, terms) = ordered(low, high);
             cross(terms, pair.map(|component| place(me, component).expect("it is held")), sum);
         }
-        let mut digests: [Digest; PARTIES] = Default::default();
+        let mut tags: [Tag; PARTIES] = Default::default();
         let vouched = |line: &Line| line.told != me && line.kept != me;
         for (number, line) in Line::all().enumerate().filter(|(_, line)| vouched(line)) {
-            let part = part_of(&line, len);
-            let [kept, told] = [line.kept, line.told]
-                .map(|component| place(me, component).expect("another party's component is held"));
-            let message = &pairs[other(kept, told)][part.clone()];
+            let (pair, part) = line.message_at(me, len);
+            let message = &pairs[pair][part.clone()];
+            let kept = place(me, line.kept).expect("another party's component is held");
             add(&mut components[kept][part], message);
-            let digest = self.transcript.vouch(number, &line, message);
-            match line.teller == me {
-                true => out[line.told.index()].extend_from_slice(message),
-                false => digests[line.told.index()] = digest,
+            if line.teller == me {
+                let mut told = self.keys.pool.take(message.len() + TAIL_BYTES);
+                told[..message.len()].copy_from_slice(message);
+                out[line.told.index()] = told;
+            } else {
+                tags[line.told.index()] = self.transcript.vouch(number, message);
             }
         }
-        out.iter_mut().zip(digests).for_each(|(message, digest)| message.extend_from_slice(&digest));
+        for (message, tag) in out.iter_mut().zip(tags).filter(|(message, _)| !message.is_empty()) {
+            let at = message.len() - TAIL_BYTES;
+            message[at..at + TAG_BYTES].copy_from_slice(&tag);
+        }
+        self.transcript.keep(pairs);
     }
 
     /// Adds what this party was told to its components. If anything does not fit, or did not come, it stops.
-    fn take_told(&mut self, len: usize, heard: &[Option<Vec<u8>>], components: &mut Components<Shares>) {
+    fn take_told(&mut self, len: usize, heard: &[Option<Shares>], components: &mut Components<Shares>) {
         let me = self.keys.me;
         for (said, message) in self.heard.iter_mut().zip(heard) {
             let flags = message.as_ref().and_then(|message| message.last()).copied().unwrap_or_default();
             *said = said.and(PartySet::from_bits(flags.into()));
         }
         for (number, line) in Line::all().enumerate().filter(|(_, line)| line.told == me) {
-            let part = part_of(&line, len);
+            let part = line.part(len);
             let message = heard[line.teller.index()].as_ref().and_then(|message| message.get(..part.len()));
             let vouched = heard[line.second.index()].as_ref().and_then(|message| {
                 let (_, tail) = message.split_at_checked(message.len().checked_sub(TAIL_BYTES)?)?;
@@ -174,38 +173,38 @@ impl Joint {
         }
     }
 
-    /// Sends messages, each with a digest and with the peers that were lost behind it, and waits for those of
+    /// Sends messages, each with a tag and with the peers that were lost behind it, and waits for those of
     /// all others: but not of those that are said to be lost, whose messages come late and are thrown away. A
     /// peer that is lost is noted. A party that has stopped has no messages, and sends zeros. One round.
     fn exchange(
         &mut self,
         len: usize,
-        mut out: [Vec<u8>; PARTIES],
+        mut out: [Shares; PARTIES],
         net: &mut dyn Net,
-    ) -> Result<Vec<Option<Vec<u8>>>> {
+    ) -> Result<Vec<Option<Shares>>> {
         self.tally.of(self.phase).rounds += 1;
         let me = self.keys.me;
-        let mut heard: [Vec<u8>; PARTIES] = Default::default();
+        let mut heard: [Shares; PARTIES] = Default::default();
         for line in Line::all() {
-            let bytes = part_of(&line, len).len() + TAIL_BYTES;
-            if line.teller == me {
+            let bytes = line.part(len).len() + TAIL_BYTES;
+            if line.teller == me && !self.lost.contains(line.told) {
                 let message = &mut out[line.told.index()];
-                message.resize(bytes, 0);
+                if message.is_empty() {
+                    *message = self.keys.zeros(bytes);
+                }
                 message[bytes - 1] = self.lost.bits() as u8;
             }
-            if line.told == me {
-                heard[line.teller.index()].resize(bytes, 0);
+            if line.told == me && !self.lost.contains(line.teller) {
+                heard[line.teller.index()] = self.keys.pool.take(bytes);
             }
         }
-        out[me.index()].clear();
         for lost in self.lost.iter() {
-            out[lost.index()].clear();
-            heard[lost.index()].clear();
+            out[lost.index()] = Shares::default();
         }
         let given_up = self.heard.into_iter().fold(self.lost, PartySet::and);
         let awaited = PartySet::all(PARTIES).without(given_up).without([me].into_iter().collect());
         let patience = patience(self.transcript.rounds());
-        let mut into: Vec<&mut [u8]> = heard.iter_mut().map(Vec::as_mut_slice).collect();
+        let mut into: Vec<&mut [u8]> = heard.iter_mut().map(|message| &mut message[..]).collect();
         let gathered = net.gather(
             &out.each_ref().map(|message| &message[..]),
             &mut into,

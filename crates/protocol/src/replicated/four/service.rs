@@ -15,7 +15,7 @@ use crate::interface::service::{
     Element, ElementArithmetic, Elements, Refreshed, ServiceConfig, ServiceSession, Stored,
 };
 use crate::interface::session::Stream;
-use crate::replicated::lookup::bytes_per_lane;
+use crate::replicated::lookup::{bytes_per_lane, product_bits};
 use crate::shamir;
 use crate::{Party, PartySet, Result};
 
@@ -64,7 +64,9 @@ impl ServiceSession for ReplicatedFour {
     type Mask = Mask<COMPONENTS>;
 
     fn lanes_within(&self, compiled: &Compiled, bytes: usize) -> usize {
-        (bytes / bytes_per_lane::<COMPONENTS>(compiled, &self.programs).max(1)).max(1)
+        // The sums of all products are kept until the verdict (`transcript.rs`).
+        let kept = COMPONENTS * product_bits(compiled, &self.programs).div_ceil(8);
+        (bytes / (bytes_per_lane::<COMPONENTS>(compiled, &self.programs) + kept).max(1)).max(1)
     }
 
     fn can_join(&self, a: &Shared<COMPONENTS>, b: &Shared<COMPONENTS>) -> bool {

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::keys::Components;
 use super::three::Three;
-use super::verdict::{CLAIM_BYTES, TESTIMONY_BYTES, Verdict, claim, judge, judge_fault, testimony_bytes};
+use super::verdict::{CLAIM_BYTES, TESTIMONY_BYTES, Verdict, claim, judge, judge_fault};
 use super::{BEHIND, COMPONENTS, FourRegisters, PARTIES, ReplicatedFour, Shared};
 use crate::interface::net::Net;
 use crate::shamir::Broadcast;
@@ -93,7 +93,7 @@ impl ReplicatedFour {
         let claims = self.broadcast(CLAIM_BYTES, &mine, net)?;
         let mut verdict = judge(rounds, &claims);
         if let Verdict::Examine(fault) = verdict {
-            let mine = testimony_bytes(&self.joint.transcript.testimony(fault));
+            let mine = self.joint.transcript.testimony(fault);
             verdict = judge_fault(fault, &self.broadcast(TESTIMONY_BYTES, &mine, net)?);
         }
         self.joint.transcript.forget();

@@ -1,26 +1,36 @@
-//! Joint messages: who tells what to whom, the digests by which a second party vouches for them, and what a
+//! Joint messages: who tells what to whom, the tags by which a second party vouches for them, and what a
 //! party remembers of them until the verdict.
 //!
-//! **At once.** The party that is told compares a message with the digest of the second party in the same
-//! round, before it computes anything from it. If they do not fit, or one of them did not come, the party
-//! **stops**: it sends zeros until the verdict. Were digests compared later, a cheater could tell a party
-//! something wrong and then be told, by that party, a product of the error with a component that the cheater
-//! lacks; the digest of the second party, which knows the right product, would show it whether the two are
-//! equal, and let it try values of the difference.
+//! **At once.** The party that is told compares a message with the tag of the second party in the same round,
+//! before it computes anything from it. If they do not fit, or one of them did not come, the party **stops**:
+//! it sends zeros until the verdict. Were they compared later, a cheater could tell a party something wrong
+//! and then be told, by that party, a product of the error with a component that the cheater lacks; the tag
+//! of the second party, which knows the right product, would show it whether the two are equal, and let it
+//! try values of the difference.
 //!
-//! So every message that a party which follows the protocol sends is either right or zero. A digest tells its
-//! receiver nothing beside the message itself. It is keyed with the key of the component that is told, which
-//! the three parties of the message have and the fourth lacks: the fourth knows the mask, and hears the
-//! digests that are broadcast for a verdict.
+//! So every message that a party which follows the protocol sends is either right or zero. Tags are under
+//! keys that the teller lacks: they come from the component which it does not hold. The party told and the
+//! second have them, and one tag under each ([`super::tag`]). A tag tells its receiver nothing beside the
+//! message itself.
+//!
+//! **For a verdict** the three parties of a message that did not fit broadcast its digest. The teller has no
+//! key of tags, so the digest is a hash. It is keyed with the key of the component that is told, which these
+//! three have and the fourth lacks: the fourth knows the mask, and hears the digests. Until the verdict a
+//! party keeps the messages that it told or vouched for, and computes a digest only if it has to.
 
+use std::ops::Range;
+
+use polyclave_kernels::aes_prg::AesPrg;
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::super::Setup;
-use super::PARTIES;
-use super::keys::{Components, Purpose, keys, place};
+use super::keys::{Components, Purpose, generators, keys, place};
+use super::tag::{TAG_BYTES, Tag, tag};
+use super::{COMPONENTS, PARTIES};
 use crate::Party;
 use crate::interface::session::Stream;
+use crate::pool::Shares;
 
 pub(super) const DIGEST_BYTES: usize = 32;
 pub(super) type Digest = [u8; DIGEST_BYTES];
@@ -51,41 +61,60 @@ impl Line {
             })
         })
     }
+
+    /// Which part of a sum of this length goes along the line.
+    pub(super) fn part(&self, len: usize) -> Range<usize> {
+        let half = len.div_ceil(2);
+        if self.told > self.kept { 0..half } else { half..len }
+    }
+
+    /// At a party that tells or vouches: which sum its message is of, and which part of it.
+    pub(super) fn message_at(&self, me: Party, len: usize) -> (usize, Range<usize>) {
+        let [kept, told] = [self.kept, self.told]
+            .map(|component| place(me, component).expect("another party's component is held"));
+        (COMPONENTS - kept - told, self.part(len))
+    }
 }
 
-/// A message that did not fit its digest: in a round since the last verdict, on a line.
+/// A message that did not fit its tag: in a round since the last verdict, on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Fault {
     pub(super) round: u32,
     pub(super) line: u8,
 }
 
-/// What a party says about a fault: digests of the message that it told or vouched for, or of the one that it
-/// was told and of the one that was vouched for.
-pub(super) type Testimony = [Digest; 2];
+/// The sums of which the messages of a round are parts, by the component that is not in the pair, among those
+/// that this party has.
+pub(super) type Sums = Components<Shares>;
 
 /// What one party remembers since the last verdict.
 pub(super) struct Transcript {
     me: Party,
     keys: Components<Zeroizing<[u8; DIGEST_BYTES]>>,
-    /// By line that this party tells or vouches for, a digest for each round.
-    digests: Vec<Vec<Digest>>,
+    /// Keys of tags, by the component from which they come: a key for each line of its teller in a round.
+    tag_keys: Components<AesPrg>,
+    /// Those of this round, by line; 0 where this party is the teller.
+    of_lines: Zeroizing<[Tag; LINES]>,
+    /// The sums of each round, at a party that has not stopped.
+    sums: Vec<Sums>,
     round: u32,
     /// Rounds since the session began: so that no message stands for another.
     number: u64,
     /// Whether this party computes no more, because something was wrong or did not come.
     has_stopped: bool,
-    fault: Option<(Fault, Testimony)>,
+    /// The first message that did not fit, and its digest.
+    fault: Option<(Fault, Digest)>,
 }
 
 impl Transcript {
     pub(super) fn new(setup: &Setup, stream: &Stream) -> Transcript {
         let keys = keys(setup, stream, Purpose::Transcript);
-        let digests = vec![Vec::new(); LINES];
         Transcript {
             me: setup.keys.me(),
             keys,
-            digests,
+            tag_keys: generators(setup, stream, Purpose::Tag),
+            of_lines: Zeroizing::default(),
+            sums: Vec::new(),
             round: 0,
             number: 0,
             has_stopped: false,
@@ -93,21 +122,35 @@ impl Transcript {
         }
     }
 
-    /// The digest of a message of this round that this party tells or vouches for.
-    pub(super) fn vouch(&mut self, number: usize, line: &Line, message: &[u8]) -> Digest {
-        let digest = self.digest(number, line, message);
-        self.digests[number].push(digest);
-        digest
+    /// Draws the keys of a round's tags.
+    pub(super) fn begin_round(&mut self) {
+        let mut drawn = Zeroizing::new([0; TAG_BYTES]);
+        for (line, key) in Line::all().zip(self.of_lines.iter_mut()) {
+            if let Some(at) = place(self.me, line.teller) {
+                self.tag_keys[at].fill(&mut *drawn);
+                *key = *drawn;
+            }
+        }
     }
 
-    /// Compares what this party was told in this round with what the second party vouches for. If they differ
+    /// The tag of a message of this round for which this party vouches.
+    pub(super) fn vouch(&self, number: usize, message: &[u8]) -> Tag {
+        tag(&self.of_lines[number], message)
+    }
+
+    /// Keeps what the messages of this round are parts of.
+    pub(super) fn keep(&mut self, sums: Sums) {
+        self.sums.push(sums);
+    }
+
+    /// Compares what this party was told in this round with the tag of the second party. If they do not fit
     /// it stops.
-    pub(super) fn compare(&mut self, number: usize, line: &Line, message: &[u8], vouched: &Digest) {
-        let told = self.digest(number, line, message);
-        if !ct_eq(&told, vouched) {
+    pub(super) fn compare(&mut self, number: usize, line: &Line, message: &[u8], vouched: &Tag) {
+        if !ct_eq(&tag(&self.of_lines[number], message), vouched) {
             self.stop();
             let fault = Fault { round: self.round, line: number as u8 };
-            self.fault.get_or_insert((fault, [told, *vouched]));
+            let digest = self.digest(fault, line, message);
+            self.fault.get_or_insert((fault, digest));
         }
     }
 
@@ -120,10 +163,11 @@ impl Transcript {
         self.has_stopped
     }
 
-    fn digest(&self, number: usize, line: &Line, message: &[u8]) -> Digest {
+    fn digest(&self, fault: Fault, line: &Line, message: &[u8]) -> Digest {
         let key = &self.keys[place(self.me, line.kept).expect("the fourth party takes no part in a line")];
+        let number = self.number - u64::from(self.round) + u64::from(fault.round);
         let mut hasher = blake3::Hasher::new_keyed(key);
-        hasher.update(&self.number.to_le_bytes()).update(&[number as u8]);
+        hasher.update(&number.to_le_bytes()).update(&[fault.line]);
         hasher.update(&(message.len() as u64).to_le_bytes()).update(message);
         *hasher.finalize().as_bytes()
     }
@@ -144,20 +188,24 @@ impl Transcript {
         self.fault.map(|(fault, _)| fault)
     }
 
-    /// What this party says about a fault.
-    pub(super) fn testimony(&self, about: Fault) -> Testimony {
-        match self.fault {
-            Some((fault, testimony)) if fault == about => testimony,
-            _ => {
-                let digest = self.digests[usize::from(about.line)].get(about.round as usize);
-                [digest.copied().unwrap_or_default(), Digest::default()]
-            }
+    /// What this party says about a fault: the digest of the message that it told, or vouched for, or was
+    /// told. Zeros if it knows of none.
+    pub(super) fn testimony(&self, about: Fault) -> Digest {
+        if let Some((_, digest)) = self.fault.filter(|(fault, _)| *fault == about) {
+            return digest;
         }
+        let line =
+            Line::all().nth(about.line.into()).filter(|line| ![line.told, line.kept].contains(&self.me));
+        let (Some(line), Some(sums)) = (line, self.sums.get(about.round as usize)) else {
+            return Digest::default();
+        };
+        let (at, part) = line.message_at(self.me, sums[0].len());
+        self.digest(about, &line, &sums[at][part])
     }
 
     /// Forgets the rounds, after a verdict.
     pub(super) fn forget(&mut self) {
-        self.digests.iter_mut().for_each(Vec::clear);
+        self.sums.clear();
         (self.round, self.has_stopped, self.fault) = (0, false, None);
     }
 }

@@ -2,7 +2,7 @@
 //! others go on. It is a function of what all parties have broadcast, so it is the same at all parties that
 //! follow the protocol.
 //!
-//! **Claims.** Each party broadcasts the first message that did not fit its digest, and the peers from which
+//! **Claims.** Each party broadcasts the first message that did not fit its tag, and the peers from which
 //! a message did not come. If nobody claims anything, all messages were right: each party that follows the
 //! protocol has compared each one that it was told, and of the teller and the second at least one follows the
 //! protocol, too.
@@ -18,23 +18,23 @@
 //!
 //! **A message did not fit**: of several claims the one about the earliest round counts. Until then all
 //! parties that follow the protocol have computed the right messages ([`super::transcript`]). The parties of
-//! that message broadcast its digest: the teller and the second, which have computed it, and the party told,
-//! which adds what the second told it. If teller and second differ, one of these two is at fault. If they
-//! agree, and the party told names another digest for one of the two, that one or the party told is at fault.
-//! If all agree, there was no fault, and the party told is at fault. Later claims are consequences, since a
-//! party that has found something wrong sends zeros.
+//! that message broadcast its digest: the teller and the second, which have computed it, and the party told.
+//! If teller and second differ, one of these two is at fault. If they agree, and the party told names another
+//! digest, the teller told it something else, or the party told is at fault. If all agree, the second vouched
+//! for it by a wrong tag, or there was no fault, and the party told is at fault. Later claims are
+//! consequences, since a party that has found something wrong sends zeros.
 //!
 //! Whatever happens, a party at fault is among those named, as long as there is one.
 
 use super::PARTIES;
-use super::transcript::{DIGEST_BYTES, Fault, Line, Testimony};
+use super::transcript::{DIGEST_BYTES, Fault, Line};
 use crate::{Party, PartySet};
 
 /// Bytes of a claim: round and line of a fault, the peers that were lost, and those that each party has said
 /// to have lost.
 pub(super) const CLAIM_BYTES: usize = 4 + 1 + 1 + PARTIES;
 /// Bytes of a testimony.
-pub(super) const TESTIMONY_BYTES: usize = 2 * DIGEST_BYTES;
+pub(super) const TESTIMONY_BYTES: usize = DIGEST_BYTES;
 
 /// The round of a claim that says that every message did fit.
 const NO_FAULT: u32 = u32::MAX;
@@ -110,16 +110,12 @@ pub(super) fn judge_fault(fault: Fault, said: &[Option<Vec<u8>>]) -> Verdict {
         return silent;
     }
     let Some(line) = line_of(fault) else { return Verdict::Lost };
-    let digest = |by: Party, at: usize| {
-        said[by.index()].as_ref().and_then(|said| said.get(at * DIGEST_BYTES..(at + 1) * DIGEST_BYTES))
-    };
-    let [teller, second, told, vouched] =
-        [(line.teller, 0), (line.second, 0), (line.told, 0), (line.told, 1)].map(|(by, at)| digest(by, at));
+    let digest = |by: Party| said[by.index()].as_ref().and_then(|said| said.first_chunk::<DIGEST_BYTES>());
+    let [teller, second, told] = [line.teller, line.second, line.told].map(digest);
     match () {
         () if teller != second => Verdict::Disputed(line.teller, line.second),
         () if told != teller => Verdict::Disputed(line.teller, line.told),
-        () if vouched != second => Verdict::Disputed(line.second, line.told),
-        () => Verdict::Without(line.told),
+        () => Verdict::Disputed(line.second, line.told),
     }
 }
 
@@ -131,11 +127,6 @@ fn silence(said: &[Option<Vec<u8>>]) -> Option<Verdict> {
         (Some(_), Some(_)) => Some(Verdict::Lost),
         (None, _) => None,
     }
-}
-
-/// What a party broadcasts about a fault.
-pub(super) fn testimony_bytes(testimony: &Testimony) -> Vec<u8> {
-    testimony.as_flattened().to_vec()
 }
 
 #[cfg(test)]
@@ -220,14 +211,14 @@ mod tests {
         const WRONG: Digest = [2; DIGEST_BYTES];
         for (number, line) in Line::all().enumerate() {
             let fault = Fault { round: 2, line: number as u8 };
-            let said = |teller: Digest, second: Digest, told: Testimony| -> Vec<Option<Vec<u8>>> {
+            let said = |teller: Digest, second: Digest, told: Digest| -> Vec<Option<Vec<u8>>> {
                 let of = |party: Party| match party {
-                    p if p == line.teller => [teller, Digest::default()],
-                    p if p == line.second => [second, Digest::default()],
+                    p if p == line.teller => teller,
+                    p if p == line.second => second,
                     p if p == line.told => told,
-                    _ => Testimony::default(),
+                    _ => Digest::default(),
                 };
-                Party::all(PARTIES).map(|party| Some(testimony_bytes(&of(party)))).collect()
+                Party::all(PARTIES).map(|party| Some(of(party).to_vec())).collect()
             };
             let check = |cheater: Party, said: Vec<Option<Vec<u8>>>| match judge_fault(fault, &said) {
                 Verdict::Disputed(one, other) => assert!([one, other].contains(&cheater), "{line:?}"),
@@ -235,14 +226,12 @@ mod tests {
             };
             for claimed in [RIGHT, WRONG] {
                 // It told or vouched for something else than it should.
-                check(line.teller, said(claimed, RIGHT, [WRONG, RIGHT]));
-                check(line.second, said(RIGHT, claimed, [RIGHT, WRONG]));
+                check(line.teller, said(claimed, RIGHT, WRONG));
+                check(line.second, said(RIGHT, claimed, RIGHT));
                 // It claims a fault that was none.
-                for vouched in [RIGHT, WRONG] {
-                    check(line.told, said(RIGHT, RIGHT, [claimed, vouched]));
-                }
+                check(line.told, said(RIGHT, RIGHT, claimed));
             }
-            let mut silent = said(RIGHT, RIGHT, [WRONG, RIGHT]);
+            let mut silent = said(RIGHT, RIGHT, WRONG);
             silent[line.teller.index()] = None;
             check(line.teller, silent);
         }

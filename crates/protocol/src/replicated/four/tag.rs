@@ -1,0 +1,88 @@
+//! Tags of joint messages: a polynomial in a key, over GF(2^128).
+//!
+//! The tag of elements m_1 .. m_n (the message, with zeros behind it) under k is the sum of m_i k^i. Messages
+//! on a line have the same length in a round. So for another message than the right one the two tags are
+//! equal for at most n of 2^128 keys: the difference is a polynomial of degree n in k, and is not 0. The key
+//! is used for one message, and the party whose message it protects against does not have it. With n below
+//! 2^28 in a message and 2^32 messages that a cheater alters, one passes with probability 2^-68 at most; in
+//! all that a session sends, of far fewer bytes, 2^-88 is closer.
+
+use polyclave_kernels::gf128;
+
+use crate::interface::service::ELEMENT_BYTES;
+
+pub(super) const TAG_BYTES: usize = ELEMENT_BYTES;
+pub(super) type Tag = [u8; TAG_BYTES];
+
+/// Elements whose sum is one inner product.
+const GROUP: usize = 128;
+
+/// The tag of a message.
+pub(super) fn tag(key: &Tag, message: &[u8]) -> Tag {
+    let powers = Powers::of(key, message.len().div_ceil(ELEMENT_BYTES).clamp(1, GROUP));
+    let (groups, rest) = message.split_at(message.len() - message.len() % (GROUP * ELEMENT_BYTES));
+    // The groups have as many powers as a group has elements, or there is none.
+    let mut sums = vec![0; groups.len() / GROUP];
+    gf128::weighted_sums(&mut sums, groups, &powers.0);
+    let mut last = vec![0; rest.len().next_multiple_of(ELEMENT_BYTES)];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut tag = [0; TAG_BYTES];
+    gf128::weighted_sums(&mut tag, &last, &powers.0[..last.len()]);
+    // From the last group to the first: its sum, and the others times the power of a group.
+    let shift = powers.last();
+    for sum in sums.chunks(ELEMENT_BYTES).rev() {
+        let behind = tag;
+        gf128::multiply(&mut tag, &behind, &shift);
+        tag.iter_mut().zip(sum).for_each(|(tag, sum)| *tag ^= sum);
+    }
+    tag
+}
+
+/// k, k^2 ..
+struct Powers(Vec<u8>);
+
+impl Powers {
+    fn of(key: &Tag, count: usize) -> Powers {
+        let mut powers = Vec::with_capacity(2 * count * ELEMENT_BYTES);
+        powers.extend_from_slice(key);
+        while powers.len() < count * ELEMENT_BYTES {
+            let len = powers.len();
+            let last = powers[len - ELEMENT_BYTES..].repeat(len / ELEMENT_BYTES);
+            powers.resize(2 * len, 0);
+            let (known, next) = powers.split_at_mut(len);
+            gf128::multiply(next, known, &last);
+        }
+        powers.truncate(count * ELEMENT_BYTES);
+        Powers(powers)
+    }
+
+    fn last(&self) -> Tag {
+        let mut last = [0; TAG_BYTES];
+        last.copy_from_slice(&self.0[self.0.len() - ELEMENT_BYTES..]);
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use polyclave_field::Gf128;
+
+    use super::*;
+
+    #[test]
+    fn a_tag_is_the_polynomial_of_the_message_whatever_its_length() {
+        let key: Tag = std::array::from_fn(|i| 17 * i as u8 + 3);
+        for len in [0, 1, 15, 16, 17, 2047, 2048, 2049, 4096, 5000, 10 * 2048 + 16] {
+            let message: Vec<u8> = (0..len).map(|i| (i * i + 7 * i) as u8).collect();
+            let element = |bytes: &[u8]| {
+                let mut element = [0; ELEMENT_BYTES];
+                element[..bytes.len()].copy_from_slice(bytes);
+                Gf128::from_bytes(element)
+            };
+            let k = Gf128::from_bytes(key);
+            let last_first = message.chunks(ELEMENT_BYTES).rev();
+            let expected = last_first.fold(Gf128::from_bytes([0; 16]), |sum, m| (sum + element(m)) * k);
+            assert_eq!(tag(&key, &message), expected.to_bytes(), "{len} bytes");
+        }
+    }
+}
