@@ -55,7 +55,9 @@
 #[cfg(test)]
 mod tests;
 
-use polyclave_cipher::{Builder, Cells, Circuit, Matrix, compile_with_views};
+use std::collections::HashMap;
+
+use polyclave_cipher::{Builder, Cells, Circuit, Compiled, Matrix, compile_with_views};
 use polyclave_field::Gf128;
 use zeroize::Zeroizing;
 
@@ -122,7 +124,7 @@ pub struct Leaving {
 }
 
 /// Number of cells, their width in bits, and the number of lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Number of cells in a lane.
     pub count: usize,
@@ -423,13 +425,13 @@ impl Arrived {
     /// The value whose bytes begin at `at`, with these views, at a party of the new set.
     pub fn value(
         &self,
-        at: usize,
-        shape: Shape,
+        (at, shape): (usize, Shape),
         views: &[Matrix],
+        sums: &mut Sums,
         session: &mut AnyServiceSession,
         net: &mut dyn Net,
     ) -> Result<AnyShared> {
-        let circuit = compile_with_views(&sum(self.masks.len(), &shape), session, |_| views.to_vec());
+        let circuit = sums.compiled(self.masks.len(), shape, views, session);
         let end = at + shape.bytes();
         let masked = self.masks.iter().zip(&self.masked).zip(circuit.inputs());
         let terms: Vec<AnyShared> = masked
@@ -439,8 +441,28 @@ impl Arrived {
             })
             .collect::<Result<_>>()?;
         let inputs: Vec<_> = terms.iter().map(Input::Shared).collect();
-        let batch = prepare(session, &circuit, shape.lanes, net)?;
-        Ok(evaluate(session, &circuit, shape.lanes, &inputs, batch, net)?.remove(0))
+        let batch = prepare(session, circuit, shape.lanes, net)?;
+        Ok(evaluate(session, circuit, shape.lanes, &inputs, batch, net)?.remove(0))
+    }
+}
+
+/// Circuits of sums, which were compiled for sessions of one kind.
+#[derive(Default)]
+pub struct Sums(HashMap<(usize, Shape, Vec<Matrix>), Compiled>);
+
+impl Sums {
+    fn compiled(
+        &mut self,
+        terms: usize,
+        shape: Shape,
+        views: &[Matrix],
+        session: &AnyServiceSession,
+    ) -> &Compiled {
+        // Circuits are the same for all numbers of lanes.
+        let shape = Shape { lanes: 1, ..shape };
+        self.0
+            .entry((terms, shape, views.to_vec()))
+            .or_insert_with(|| compile_with_views(&sum(terms, &shape), session, |_| views.to_vec()))
     }
 }
 

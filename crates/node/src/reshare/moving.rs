@@ -95,7 +95,13 @@ impl NewSide {
         let setup = plan.to.setup(&mut among)?;
         let for_many = plan.to.for_many().filter(|_| matches!(plan.way, Way::Masks));
         let setup = for_many.as_ref().unwrap_or(&plan.to).renew(&setup, &mut among)?;
-        Ok(NewSide { for_many, setup, session, circuits: HashMap::new(), completions: Completions::new() })
+        Ok(NewSide {
+            for_many,
+            setup,
+            session,
+            circuits: HashMap::new(),
+            completions: Completions::default(),
+        })
     }
 
     /// This node in the next stream of the new nodes' session.

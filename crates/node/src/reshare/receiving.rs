@@ -11,7 +11,7 @@ use polyclave_cipher::{Compiled, CompiledPort, Matrix, compile, compile_with_vie
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::ghash::GhashKey;
-use polyclave_protocol::handover::{Arrived, Shape};
+use polyclave_protocol::handover::{Arrived, Shape, Sums};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Session;
 use polyclave_protocol::service::ServiceSession;
@@ -24,9 +24,14 @@ use crate::Result;
 use crate::computation::circuits::{Circuits, Library};
 use crate::computation::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, kept, only_itself, put_kept};
 
-/// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher
-/// that takes a tweak has the last one only.
-pub(crate) type Completions = HashMap<String, Compiled>;
+/// Circuits that were compiled for keys before.
+#[derive(Default)]
+pub(crate) struct Completions {
+    /// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher
+    /// that takes a tweak has the last one only.
+    by_cipher: HashMap<String, Compiled>,
+    sums: Sums,
+}
 
 /// The circuits that keys are for, and those that are evaluated here.
 pub(crate) struct Known<'k> {
@@ -60,6 +65,7 @@ pub(crate) fn received(
     session: &mut AnyServiceSession,
     net: &mut dyn Net,
 ) -> Result<Vec<MovedKey>> {
+    let Completions { by_cipher, sums } = completions;
     let mut all: BTreeMap<[u8; 16], Parts> = BTreeMap::new();
     for batch in batches {
         let cipher = batch.cipher();
@@ -69,7 +75,7 @@ pub(crate) fn received(
             if batch.part == RAW { &circuits.key } else { &circuits.key_schedule.outputs()[0] };
         let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: batch.keys.len() };
         let stored_views = port.views();
-        let values = arrived.value(batch.at, shape, &stored_views, session, net)?;
+        let values = arrived.value((batch.at, shape), &stored_views, sums, session, net)?;
         for (lane, key) in batch.keys.iter().enumerate() {
             let parts = all.entry(key.info.id).or_default();
             let part = match batch.part {
@@ -81,7 +87,7 @@ pub(crate) fn received(
         }
         if batch.part != RAW && by_bits {
             let bits = Shape { count: shape.count * usize::from(shape.bits), bits: 1, ..shape };
-            let bits = arrived.value(batch.at, bits, &[Matrix::identity(1)], session, net)?;
+            let bits = arrived.value((batch.at, bits), &[Matrix::identity(1)], sums, session, net)?;
             if let Some(kept) = kept(&bits, shape.lanes, &circuits, session, net)? {
                 for (lane, key) in batch.keys.iter().enumerate() {
                     let bits = session.lanes(&kept, lane..lane + 1);
@@ -90,7 +96,7 @@ pub(crate) fn received(
             }
         }
         if batch.part != RAW {
-            let circuit = completion(&circuits, completions, session)?;
+            let circuit = completion(&circuits, by_cipher, session)?;
             let views = circuit.inputs()[1].views();
             // The check value is computed from the shares that are stored. Another form of the protocol may
             // need other views of them, and bits may be stored in their place: these are linear images of the
@@ -100,7 +106,7 @@ pub(crate) fn received(
             let round_keys = if views == stored_views {
                 &values
             } else {
-                of_other_views = arrived.value(batch.at, shape, &views, session, net)?;
+                of_other_views = arrived.value((batch.at, shape), &views, sums, session, net)?;
                 &of_other_views
             };
             complete((batch, round_keys), circuit, &mut all, session, net)?;
@@ -176,7 +182,7 @@ fn complete(
 
 fn completion<'k>(
     circuits: &Circuits,
-    known: &'k mut Completions,
+    known: &'k mut HashMap<String, Compiled>,
     session: &AnyServiceSession,
 ) -> Result<&'k Compiled> {
     match known.entry(circuits.cipher.name.clone()) {

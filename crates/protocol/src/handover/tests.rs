@@ -75,10 +75,10 @@ impl Meeting {
         let Some(session) = new_session.as_mut() else { return Ok(None) };
         let open = || -> Result<Vec<u8>> {
             let mut among = Among::with_absent(net, &self.new)?;
-            let mut opened = Vec::new();
+            let (mut opened, mut sums) = (Vec::new(), Sums::default());
             for shape in SHAPES {
                 let views = [Matrix::identity(shape.bits)];
-                let value = arrived.value(opened.len(), shape, &views, session, &mut among)?;
+                let value = arrived.value((opened.len(), shape), &views, &mut sums, session, &mut among)?;
                 let cells = release(session, &value, Owner::All, &mut among)?.expect("it is for all");
                 opened.extend(cells.accept().to_blocks());
             }

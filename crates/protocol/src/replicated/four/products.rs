@@ -102,23 +102,19 @@ impl Joint {
         let me = self.keys.me;
         // By the place of the component that is not in the pair: masks, to which the terms are added.
         let mut pairs: Components<Shares> = std::array::from_fn(|_| self.keys.pool.take(len));
-        let other = |one: usize, two: usize| COMPONENTS - one - two;
         for line in Line::all().filter(|line| line.told != me) {
-            let part = line.part(len);
             let told = place(me, line.told).expect("another party's component is held");
-            let component = &mut components[told][part.clone()];
-            match place(me, line.kept) {
-                Some(kept) => {
-                    let mask = &mut pairs[other(kept, told)][part];
-                    self.keys.fill_product_mask(told, mask);
-                    add(component, mask);
-                }
-                None => {
-                    let mut mask = self.keys.pool.take(part.len());
-                    self.keys.fill_product_mask(told, &mut mask);
-                    add(component, &mask);
-                }
+            if line.kept == me {
+                self.keys.fill_product_mask(told, &mut components[told][line.part(len)]);
+            } else {
+                let (pair, part) = line.message_at(me, len);
+                self.keys.fill_product_mask(told, &mut pairs[pair][part]);
             }
+        }
+        for line in Line::all().filter(|line| ![line.told, line.kept].contains(&me)) {
+            let (pair, part) = line.message_at(me, len);
+            let told = place(me, line.told).expect("another party's component is held");
+            add(&mut components[told][part.clone()], &pairs[pair][part]);
         }
         let held = held(me);
         for (left_out, sum) in pairs.iter_mut().enumerate() {
