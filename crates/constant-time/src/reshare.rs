@@ -6,7 +6,7 @@ use polyclave_field::Gf2_64;
 use polyclave_kernels::secret::is_secret;
 use polyclave_protocol::among::Among;
 use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession};
-use polyclave_protocol::handover::{Handover, Leaving, Sessions, Shape, Side};
+use polyclave_protocol::handover::{Handover, Leaving, Sessions, Shape, Side, Sums};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{ProtocolConfig, SharedValue};
 use polyclave_protocol::service::{ServiceConfig, ServiceSession, Stored};
@@ -81,7 +81,13 @@ fn handed_over(configs: [fn() -> AnyServiceConfig; 2], places: [&[u8]; 2]) {
         let arrived = handover.complete(drawn, &leaving, &mut sessions, net).map_err(failed)?;
         if let Some(session) = &mut new {
             let mut among = Among::with_absent(net, to.places)?;
-            let value = arrived.value(0, shape, &[Matrix::identity(8)], session, &mut among)?;
+            let value = arrived.value(
+                (0, shape),
+                &[Matrix::identity(8)],
+                &mut Sums::default(),
+                session,
+                &mut among,
+            )?;
             assert!(is_secret(value.reveal_own_shares()), "the new shares are secret to memcheck");
         }
         Ok(())
