@@ -27,8 +27,8 @@ use crate::computation::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, kept, only_i
 /// Circuits that were compiled for keys before.
 #[derive(Default)]
 pub(crate) struct Completions {
-    /// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A cipher
-    /// that takes a tweak has the last one only.
+    /// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A
+    /// cipher that takes a tweak has the last one only.
     by_cipher: HashMap<String, Compiled>,
     sums: Sums,
 }

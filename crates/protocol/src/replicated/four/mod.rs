@@ -4,7 +4,8 @@
 //! Malicious Security" (USENIX Security 2021), with lookups and levels of `replicated`. x = x_0 + x_1 + x_2 +
 //! x_3, and P_i lacks component i and knows the other three. Every linear map is local. In a product each
 //! party is told half a product by each other one, and each of these messages is known to two parties, so
-//! that a tag of the second shows whether the first told the truth: no proof and no coins. Three parties that are left go on as [`replicated-active`](super::active).
+//! that a tag of the second shows whether the first told the truth: no proof and no coins. Three parties that
+//! are left go on as [`replicated-active`](super::active).
 //!
 //! | file | what |
 //! |---|---|
@@ -23,10 +24,11 @@
 //! * *What a party is told* in a product is masked by the key that it lacks, once. So its view until an
 //!   opening is simulated by uniform bytes, whatever errors a cheater adds.
 //! * *Errors*: a party compares what it is told with a tag of the second party before it computes anything
-//!   from it ([`transcript`]; a wrong message passes with probability 2^-88, [`tag`]). So what a party that follows the protocol sends is right, or zero after it has
-//!   found something wrong. Before anything is opened or leaves the evaluation, all parties agree whether all
-//!   messages were right ([`verdict`]). That depends on what a cheater sent and on what it knows that it
-//!   should have sent: it tells nothing of a secret (no selective failure).
+//!   from it ([`transcript`]; a wrong message passes with probability 2^-88 at most, [`tag`]). So what a party
+//!   that follows the protocol sends is right, or zero after it has found something wrong. Before anything is
+//!   opened or leaves the evaluation, all parties agree whether all messages were right ([`verdict`]). That
+//!   depends on what a cheater sent and on what it knows that it should have sent: it tells nothing of a
+//!   secret (no selective failure).
 //! * *After a wrong verdict* the evaluation is repeated from its inputs without a party that may be at fault,
 //!   under other keys. Nothing that was computed before is used again or has left the parties.
 //! * *If a party is gone* from the beginning, three serve, as `replicated-active`: then a second party that
@@ -34,10 +36,10 @@
 //!
 //! # Differences from the paper
 //! The paper's parties may compare hashes of many messages later; here each message is compared in its round,
-//! by a polynomial, and `transcript.rs` says what would be told otherwise. The paper's robust form goes on without the two
-//! parties of a dispute. Here one of them is left out, and the other can only expose itself (`three.rs`). The
-//! roles in a message change by halves ([`products`]). Argued here and not in the paper: `three.rs` and
-//! `verdict.rs`.
+//! by a polynomial, and `transcript.rs` says what would be told otherwise. The paper's robust form goes on
+//! without the two parties of a dispute. Here one of them is left out, and the other can only expose itself
+//! (`three.rs`). The roles in a message change by halves ([`products`]). Argued here and not in the paper:
+//! `tag.rs`, `three.rs` and `verdict.rs`.
 //!
 //! **Cost** of a lookup of the S-box of AES: 27 bits sent by each party in four rounds, half as much again as
 //! among three. Each message has 17 bytes more. At the end of an evaluation there is a broadcast of 10 bytes

@@ -3,8 +3,8 @@
 //! The tag of elements m_1 .. m_n (the message, with zeros behind it) under k is the sum of m_i k^i. Messages
 //! on a line have the same length in a round. So for another message than the right one the two tags are
 //! equal for at most n of 2^128 keys: the difference is a polynomial of degree n in k, and is not 0. The key
-//! is used for one message, and the teller, which may cheat, does not have it. So if a cheater alters messages
-//! of N elements in all, one of them passes with probability N 2^-128 at most: 2^-88 for 16 TB.
+//! is used for one message, and the teller, which may cheat, does not have it. So if a cheater alters
+//! messages of N elements in all, one of them passes with probability N 2^-128 at most: 2^-88 for 16 TB.
 
 use polyclave_kernels::gf128;
 
