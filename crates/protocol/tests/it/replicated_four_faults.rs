@@ -202,6 +202,10 @@ fn no_fault_in_any_message_stops_gates_or_makes_them_wrong() {
 enum Habit {
     /// It tells these parties something else than it should.
     Lies(PartySet),
+    /// The same once. From then on it sends zeros, as a party does that has stopped.
+    LiesAndStops(PartySet),
+    /// It sends zeros.
+    Stopped,
     /// It says nothing to these parties.
     Withholds(PartySet),
 }
@@ -222,12 +226,16 @@ impl<N: Net> Habitual<N> {
         }
         for (party, message) in Party::all(out.len()).zip(&mut out) {
             match self.habit {
-                Some(Habit::Lies(to)) if to.contains(party) => {
+                Some(Habit::Lies(to) | Habit::LiesAndStops(to)) if to.contains(party) => {
                     message.iter_mut().take(1).for_each(|byte| *byte ^= 4);
                 }
                 Some(Habit::Withholds(from)) if from.contains(party) => message.clear(),
+                Some(Habit::Stopped) => message.fill(0),
                 _ => {}
             }
+        }
+        if let Some(Habit::LiesAndStops(_)) = self.habit {
+            self.habit = Some(Habit::Stopped);
         }
         out
     }
@@ -431,6 +439,37 @@ fn a_party_that_was_told_something_wrong_sends_zeros_until_the_verdict() {
                 assert!(
                     sent[round + 1..ROUNDS].iter().all(is_silent),
                     "{cheater} lied in round {round} to {victim}"
+                );
+            }
+        }
+    }
+}
+
+/// Zeros do not vouch for zeros. Otherwise it would compute with zeros that two others send because they have
+/// stopped, and tell the party that cheats products of the error.
+#[test]
+fn a_party_that_only_hears_zeros_of_parties_that_have_stopped_stops_too() {
+    let circuit = Arc::new(cells(table_of("aes-128")));
+    const ROUNDS: usize = 8;
+    for cheater in Party::all(4) {
+        for third in cheater.peers(4) {
+            let victims = PartySet::all(4).without([cheater, third].into_iter().collect());
+            for round in 0..ROUNDS - 2 {
+                let sent = Arc::new(Mutex::new(Vec::new()));
+                let (circuit, seen) = (circuit.clone(), sent.clone());
+                run_over(mesh_with_timeout(4, LATE), move |net| {
+                    let protocol = joined(net)?;
+                    let me = net.me();
+                    let sent = if me == third { seen.clone() } else { Arc::default() };
+                    let habit = (me == cheater).then_some(Habit::LiesAndStops(victims));
+                    let net = Habitual { net: net.fork()?, habit, left: round };
+                    session(&circuit, protocol, &mut Watched { net, sent })
+                });
+                let is_silent = |messages: &Vec<Vec<u8>>| messages.iter().flatten().all(|byte| *byte == 0);
+                let sent = sent.lock();
+                assert!(
+                    sent[round + 2..ROUNDS].iter().all(is_silent),
+                    "{cheater} made all but {third} stop in round {round}"
                 );
             }
         }

@@ -31,7 +31,7 @@ const DIGESTS: [(&str, usize, &str); 8] = [
     ("shamir-active", 4, "b94956cc80248f5e"),
     ("replicated", 3, "de81f4579393d5bb"),
     ("replicated-active", 3, "2476e26edecd7e89"),
-    ("replicated-four", 4, "1ba42c58be4e4f4e"),
+    ("replicated-four", 4, "1917775e63e8c5ee"),
     ("spdz-lt", 2, "56f976a6762d9369"),
     ("spdz-tower", 2, "0fdc32dd87cfb1ca"),
     ("tinytable-linear64", 2, "40bfb52af70edbc4"),
