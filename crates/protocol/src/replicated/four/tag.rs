@@ -2,14 +2,14 @@
 //!
 //! The tag of elements m_1 .. m_n (the message, with zeros behind it) under k is k^(n+1) and the sum of all
 //! m_i k^i. Messages on a line have the same length in a round. So for another message than the right one the
-//! two tags are equal for at most n of 2^128 keys: the difference is a polynomial of degree n in k, and is not
-//! 0. The key is used for one message, and the teller, which may cheat, does not have it. So if a cheater
+//! two tags are equal for at most n of 2^128 keys: the difference is a polynomial of degree n in k, and is
+//! not 0. The key is used for one message, and the teller, which may cheat, does not have it. So if a cheater
 //! alters messages of N elements in all, one of them passes with probability N 2^-128 at most: 2^-88 for 16
 //! TB.
 //!
-//! **No message has the tag 0**, but for n + 1 keys. A party that has stopped sends zeros, as a message and as
-//! a tag. So each party for whose messages it should vouch stops in the same round, also if the teller sends
-//! zeros. Without the term k^(n+1) a party would take zeros of two that have stopped for right.
+//! **No message has the tag 0**, but for n + 1 keys. A party that has stopped sends zeros, as a message and
+//! as a tag. So each party for whose messages it should vouch stops in the same round, also if the teller
+//! sends zeros. Without the term k^(n+1) a party would take zeros of two that have stopped for right.
 
 use polyclave_field::Gf128;
 use polyclave_kernels::gf128;
