@@ -411,6 +411,11 @@ impl<N: Net> Net for Watched<N> {
     }
 }
 
+/// Whether a party sent zeros alone in a round.
+fn is_silent(messages: &[Vec<u8>]) -> bool {
+    messages.iter().flatten().all(|byte| *byte == 0)
+}
+
 /// Otherwise it would tell the party that cheats a product of the error with a component that this one lacks.
 #[test]
 fn a_party_that_was_told_something_wrong_sends_zeros_until_the_verdict() {
@@ -430,14 +435,13 @@ fn a_party_that_was_told_something_wrong_sends_zeros_until_the_verdict() {
                     let net = Habitual { net: net.fork()?, habit, left: round };
                     session(&circuit, protocol, &mut Watched { net, sent })
                 });
-                let is_silent = |messages: &Vec<Vec<u8>>| messages.iter().flatten().all(|byte| *byte == 0);
                 let sent = sent.lock();
                 assert!(
-                    !sent[..=round].iter().any(is_silent),
+                    !sent[..=round].iter().any(|messages| is_silent(messages)),
                     "{victim} had no reason to stop before {round}"
                 );
                 assert!(
-                    sent[round + 1..ROUNDS].iter().all(is_silent),
+                    sent[round + 1..ROUNDS].iter().all(|messages| is_silent(messages)),
                     "{cheater} lied in round {round} to {victim}"
                 );
             }
@@ -465,10 +469,9 @@ fn a_party_that_only_hears_zeros_of_parties_that_have_stopped_stops_too() {
                     let net = Habitual { net: net.fork()?, habit, left: round };
                     session(&circuit, protocol, &mut Watched { net, sent })
                 });
-                let is_silent = |messages: &Vec<Vec<u8>>| messages.iter().flatten().all(|byte| *byte == 0);
                 let sent = sent.lock();
                 assert!(
-                    sent[round + 2..ROUNDS].iter().all(is_silent),
+                    sent[round + 2..ROUNDS].iter().all(|messages| is_silent(messages)),
                     "{cheater} made all but {third} stop in round {round}"
                 );
             }

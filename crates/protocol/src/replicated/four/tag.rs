@@ -8,8 +8,9 @@
 //! TB.
 //!
 //! **No message has the tag 0**, but for n + 1 keys. A party that has stopped sends zeros, as a message and
-//! as a tag. So each party for whose messages it should vouch stops in the same round, also if the teller
-//! sends zeros. Without the term k^(n+1) a party would take zeros of two that have stopped for right.
+//! as a tag. In each round it is the second of one message to each other party. So all others stop in that
+//! round, whatever the teller sends: a cheating teller lacks the key, and zeros do not have the tag 0.
+//! Without the term k^(n+1) a party would take zeros of two that have stopped for right.
 
 use polyclave_field::Gf128;
 use polyclave_kernels::gf128;
