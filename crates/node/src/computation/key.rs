@@ -41,43 +41,68 @@ pub(crate) struct ExpandedKey {
     pub(crate) hash_key: Option<GhashKey>,
 }
 
-impl ExpandedKey {
-    /// Reads stored shares. An error if something is missing that the key's modes need. No message.
-    pub(crate) fn restore(
-        info: &KeyInfo,
-        shares: &Shares,
-        circuits: &Circuits,
-        protocol: &mut AnyServiceSession,
-        net: &mut dyn Net,
-    ) -> Result<Self> {
+/// A key as it was read.
+pub(crate) struct StoredShares {
+    /// The round keys of the key, and of a second one.
+    round_keys: Vec<StoredRoundKeys>,
+    subkeys: Option<(AnyShared, AnyShared)>,
+    hash_key: Option<GhashKey>,
+}
+
+enum StoredRoundKeys {
+    Whole(AnyShared),
+    Kept(AnyShared),
+}
+
+impl StoredShares {
+    /// Reads stored shares. An error if something is missing that the key's modes need, or is damaged: no
+    /// other node has to do with it.
+    pub(crate) fn restore(info: &KeyInfo, shares: &Shares, protocol: &AnyServiceSession) -> Result<Self> {
         let name = &info.properties.name;
-        let stored = |part: &str| stored(name, shares, part);
-        let mut round_keys = |part: &str| match shares.get(&bits_of(part)) {
-            Some(bits) => {
-                let kept = protocol.restore(bits)?;
-                from_kept(&kept, circuits, protocol, net)
-            }
-            None => protocol.restore(stored(part)?),
+        let part = |part: &str| protocol.restore(stored(name, shares, part)?);
+        let round_keys = |name: &&str| match shares.get(&bits_of(name)) {
+            Some(bits) => Ok(StoredRoundKeys::Kept(protocol.restore(bits)?)),
+            None => Ok(StoredRoundKeys::Whole(part(name)?)),
         };
-        let (first, second) = match info.properties.parts() {
-            1 => (round_keys(ROUND_KEYS)?, None),
-            _ => (round_keys(ROUND_KEYS)?, Some(round_keys(SECOND)?)),
-        };
-        let subkey = |part: &str| protocol.restore(stored(part)?);
-        Ok(ExpandedKey {
-            round_keys: first,
-            second,
+        Ok(StoredShares {
+            round_keys: [ROUND_KEYS, SECOND]
+                .iter()
+                .take(info.properties.parts())
+                .map(round_keys)
+                .collect::<Result<_>>()?,
             subkeys: match info.properties.needs_subkeys() {
-                true => Some((subkey(SUBKEYS[0])?, subkey(SUBKEYS[1])?)),
+                true => Some((part(SUBKEYS[0])?, part(SUBKEYS[1])?)),
                 false => None,
             },
             hash_key: match info.properties.needs_hash_key() {
-                true => Some(GhashKey::restore(protocol, stored(HASH_KEY)?)?),
+                true => Some(GhashKey::restore(protocol, stored(name, shares, HASH_KEY)?)?),
                 false => None,
             },
         })
     }
 
+    /// The key with its round keys computed from their kept bits. No message.
+    pub(crate) fn expand(
+        self,
+        circuits: &Circuits,
+        protocol: &mut AnyServiceSession,
+        net: &mut dyn Net,
+    ) -> Result<ExpandedKey> {
+        let mut round_keys = self.round_keys.into_iter().map(|stored| match stored {
+            StoredRoundKeys::Whole(round_keys) => Ok(round_keys),
+            StoredRoundKeys::Kept(bits) => from_kept(&bits, circuits, protocol, net),
+        });
+        let none = || Error::misuse("a key has no round keys");
+        Ok(ExpandedKey {
+            round_keys: round_keys.next().ok_or_else(none)??,
+            second: round_keys.next().transpose()?,
+            subkeys: self.subkeys,
+            hash_key: self.hash_key,
+        })
+    }
+}
+
+impl ExpandedKey {
     /// The shares as they are stored, with those of the key itself if it may be wrapped.
     pub(crate) fn save(&self, raw: Option<&AnyShared>, protocol: &AnyServiceSession) -> Shares {
         let mut shares = Shares::new();

@@ -12,8 +12,7 @@ use polyclave_store::StoredKey;
 
 use crate::computation::Computation;
 use crate::computation::circuits::{Circuits, Library};
-use crate::computation::key::unreadable;
-use crate::computation::key::{ExpandedKey, Shares};
+use crate::computation::key::{ExpandedKey, Shares, StoredShares, unreadable};
 use crate::computation::modes::{Answer, Mode, StepError};
 use crate::computation::progress::Progress;
 use crate::requests::conversation::Serving;
@@ -84,12 +83,12 @@ impl Serving<'_, '_> {
         circuits: &Circuits,
         protocol: &mut AnyServiceSession,
     ) -> Result<ExpandedKey, StepError> {
-        let net = &mut self.net_of_peers()?;
-        ExpandedKey::restore(info, shares, circuits, protocol, net).map_err(|e| {
+        let stored = StoredShares::restore(info, shares, protocol).map_err(|e| {
             tracing::error!(key = %info.properties.name, error = %e, "the shares of a key cannot be used");
             self.service.keys.note_unusable(info);
             StepError::Own(unreadable(&info.properties.name))
-        })
+        })?;
+        Ok(stored.expand(circuits, protocol, &mut self.net_of_peers()?)?)
     }
 
     fn use_key(

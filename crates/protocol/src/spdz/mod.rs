@@ -204,7 +204,10 @@ impl<F: MacField> Session for Spdz<F> {
         for (table, count) in rows {
             by_table[table] = Some(self.make_rows(Self::shape(compiled, table), count, net)?);
         }
-        self.arithmetic.stock_products(net)?;
+        // Sums alone take no material: they can be computed where the stock is dry and while a peer is away.
+        if compiled.lookups().next().is_some() {
+            self.arithmetic.stock_products(net)?;
+        }
         // Nothing that was opened on the way is used before it has been checked.
         self.arithmetic.check(net)?;
         Ok(Batch {

@@ -46,6 +46,7 @@ mod spdz_serving;
 mod spdz_stock;
 mod spdz_tower;
 mod spdz_views;
+mod sums;
 mod tinyot;
 mod tinyot_faults;
 mod tinytable;
