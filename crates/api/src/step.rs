@@ -11,12 +11,13 @@ pub enum Step {
         /// How many.
         bytes: u32,
     },
-    /// The ciphertext of the oldest chunk whose keystream was given, for its tag.
+    /// The ciphertext of the oldest chunk whose keystream was given, for its tag. In GCM the rest of the
+    /// ciphertext of the message.
     Seal {
         /// As long as that keystream.
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
-        /// Whether the file ends here.
+        /// Whether the file ends here; a message of GCM does.
         last: bool,
     },
     /// The next chunk: its keystream, if the tag fits.

@@ -11,6 +11,7 @@ mod cheating;
 mod circuits;
 mod eval;
 mod hosts;
+mod latency;
 mod options;
 mod party;
 mod reproduce;
@@ -55,6 +56,8 @@ enum Command {
     Hosts(hosts::Command),
     /// Recompute the tables of a paper and print them beside the published ones.
     Reproduce(reproduce::Arguments),
+    /// Draw how long requests take against the way between the nodes: runs of `polyclave cluster bench`.
+    Latency(latency::Arguments),
     /// See how nodes serve while one of them cheats: `polyclave demo` with the option --cheat.
     Demo(cheating::DemoArguments),
     /// Run a node that cheats, for demonstrations.
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Command::Party(arguments) => party::run(&arguments),
         Command::Hosts(command) => hosts::run(&command),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Latency(arguments) => latency::run(&arguments),
         Command::Demo(arguments) => cheating::demo(&arguments),
         Command::Node(command) => cheating::node(&command),
         Command::BenchParty => bench::child::run(),

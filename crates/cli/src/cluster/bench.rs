@@ -1,38 +1,45 @@
-//! `polyclave cluster bench`: measures what a client gets from a running cluster.
+//! `polyclave cluster bench`: measures what a client gets from a running cluster, or from a new one with a
+//! slower network between its nodes.
 //!
-//! It makes keys of its own, measures single blocks one after the other, single blocks from many clients at
-//! once, and a long stream in each direction, and deletes the keys. The client runs on this machine too, so
-//! on one host it takes its share of the processors.
+//! It makes keys of its own, measures single requests of several kinds one after the other, single blocks
+//! from many clients at once, and a long stream in each direction, and deletes the keys. The client runs on
+//! this machine too, so on one host it takes its share of the processors.
 
 mod apart;
 mod delay;
 mod growth;
+mod requests;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use polyclave_api::MAX_BLOCKS;
-use polyclave_api::{Mode, NewKey};
-use polyclave_client::{Client, Padding};
+use clap::ValueEnum;
+use polyclave_client::Client;
 use polyclave_protocol::session::random_bytes;
+use polyclave_transport::Shape;
 use serde::Serialize;
 
+use self::apart::Apart;
+use self::requests::{Kind, Requests, Times, milliseconds};
 use crate::client_option::ClientOption;
 use crate::say;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
-#[command(mut_arg("dir", |dir| dir.required(false).required_unless_present_any(["workers", "round_trip"])))]
+#[command(mut_arg("dir", |dir| dir.required(false).required_unless_present_any(["workers", "network"])))]
 #[command(after_help = "Examples:\n  \
     polyclave cluster bench --client try/client\n  \
-    polyclave cluster bench --round-trip 20 --protocol replicated-active\n  \
-    polyclave cluster bench --workers 1,2,4,8 --store postgresql://USER@HOST/DATABASE --round-trip 20\n  \
+    polyclave cluster bench --network 20ms,1Gbit --far-client --protocol replicated-active\n  \
+    polyclave cluster bench --network loopback --protocol replicated-active --without-one\n  \
+    polyclave cluster bench --workers 1,2,4,8 --store postgresql://USER@HOST/DATABASE --network 20ms,unlimited\n  \
     polyclave cluster bench --workers 1,2,3,5 --serving 1 --protocol spdz-tower --parties 2 --store ..\n\n\
-    With --round-trip it makes a cluster of its own in a temporary folder, and puts a delay between its nodes. \
-    With --workers it makes one cluster after the other, and measures what more workers of each node bring.")]
+    With --network it makes a cluster of its own in a temporary folder, with such a network between its nodes: the way there and back, and \
+    the rate of the connections that others make to a node, in each direction. With --workers it makes one cluster after the other, and \
+    measures what more workers of each node bring.")]
 pub struct Arguments {
     #[command(flatten)]
     client: Option<ClientOption>,
@@ -61,11 +68,24 @@ pub struct Arguments {
     #[arg(long, value_name = "S", requires = "workers", value_parser = clap::value_parser!(u16).range(1..=64))]
     serving: Option<u16>,
 
-    /// Measure a new cluster with so many milliseconds for the way from node to node and back
-    #[arg(long, value_name = "MS")]
-    round_trip: Option<u64>,
+    /// Measure a new cluster with this network between its nodes: loopback, lan, wan, or a round-trip time and
+    /// a rate such as 20ms,1Gbit
+    #[arg(long, value_name = "NETWORK")]
+    network: Option<Shape>,
 
-    /// Requests of one block, one after the other
+    /// With --network: the same network is between the client and the nodes
+    #[arg(long, requires = "network")]
+    far_client: bool,
+
+    /// With --network: end the last node once the keys are made, and measure the others
+    #[arg(long, requires = "network", conflicts_with = "workers")]
+    without_one: bool,
+
+    /// Measure only these kinds of single requests
+    #[arg(long, value_name = "KIND,KIND..", value_delimiter = ',', value_enum)]
+    only: Vec<Kind>,
+
+    /// Requests of each kind, one after the other
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     requests: u32,
 
@@ -86,21 +106,16 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Requests of each kind that are not measured, and the time after them.
-const WARM_UP: usize = 8;
+/// The time in which nodes that are far from each other make what shortens requests.
 const MAKING: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
 struct Measured {
-    /// The way from node to node and back, as measured, if this made the cluster.
+    /// The network between the nodes of a new cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
-    round_trip_ms: Option<f64>,
+    network: Option<Network>,
     key_ms: f64,
-    /// A sealed file of one block: two blocks of AES and a tag.
-    #[serde(flatten)]
-    sealed: Times,
-    /// One block in ecb.
-    ecb: Times,
+    requests: BTreeMap<Kind, Times>,
     clients: u32,
     requests_per_s: f64,
     bytes: u64,
@@ -108,35 +123,15 @@ struct Measured {
     open_mb_per_s: f64,
 }
 
-/// How long requests took.
-#[derive(Clone, Copy, Serialize)]
-struct Times {
-    median_ms: f64,
-    percentile_95_ms: f64,
-    least_ms: f64,
-}
-
-impl Times {
-    /// With a rest between two requests, in which the nodes end the one before.
-    fn of(requests: u32, rest: Duration, mut request: impl FnMut() -> Result<()>) -> Result<Times> {
-        let mut times = Vec::new();
-        for _ in 0..requests {
-            let began = Instant::now();
-            request()?;
-            times.push(began.elapsed());
-            std::thread::sleep(rest);
-        }
-        times.sort_unstable();
-        let at = |part: usize| milliseconds(times[(times.len() * part / 100).min(times.len() - 1)]);
-        Ok(Times { median_ms: at(50), percentile_95_ms: at(95), least_ms: at(0) })
-    }
-}
-
-impl std::fmt::Display for Times {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Times { median_ms, percentile_95_ms, least_ms } = self;
-        write!(f, "median {median_ms:.2} ms, 95% within {percentile_95_ms:.2} ms, least {least_ms:.2} ms")
-    }
+#[derive(Serialize)]
+struct Network {
+    protocol: String,
+    nodes: usize,
+    shape: String,
+    /// The way from node to node and back, as measured.
+    round_trip_ms: f64,
+    far_client: bool,
+    without_one: bool,
 }
 
 /// Runs the command.
@@ -144,80 +139,90 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.workers.is_empty() {
         return growth::run(arguments);
     }
-    let measured = match (&arguments.client, arguments.round_trip) {
+    let measured = match (&arguments.client, arguments.network) {
         (Some(_), Some(_)) => {
-            bail!("a cluster that runs has the delay that it has: leave out --client or --round-trip")
+            bail!("a cluster that runs has the network that it has: leave out --client or --network")
         }
-        (Some(client), None) => of_client(arguments, &client.open()?)?,
-        (None, Some(ms)) => {
-            let of_client = |client: &Client| of_client(arguments, client);
-            let (way, measured) = apart::with_client(arguments, Duration::from_millis(ms), of_client)?;
-            Measured { round_trip_ms: Some(milliseconds(way)), ..measured }
-        }
+        (Some(client), None) => of_running(arguments, &client.open()?)?,
+        (None, Some(network)) => of_new(arguments, network)?,
         (None, None) => {
-            bail!("name the client of a running cluster (--client DIR), or measure a new one (--round-trip)")
+            bail!("name the client of a running cluster (--client DIR), or measure a new one (--network)")
         }
     };
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&measured)?);
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(ms) = measured.round_trip_ms {
-        say!("there and back     {ms:.2} ms between nodes, as measured");
+    if let Some(network) = &measured.network {
+        say!("{:<18} {:.2} ms between nodes, as measured", "there and back", network.round_trip_ms);
     }
-    say!("a key made         {:.1} ms", measured.key_ms);
-    say!("one block sealed   {}", measured.sealed);
-    say!("one block in ecb   {}", measured.ecb);
+    say!("{:<18} {:.1} ms", "a key made", measured.key_ms);
+    for (kind, times) in &measured.requests {
+        say!("{:<18} {times}", kind.title());
+    }
+    let clients = format!("{} clients", measured.clients);
+    say!("{clients:<18} {:.0} requests of one block sealed a second", measured.requests_per_s);
     say!(
-        "{:<3} clients        {:.0} requests of one block a second",
-        measured.clients,
-        measured.requests_per_s
-    );
-    say!(
-        "a long stream      sealed at {:.2} MB/s, opened at {:.2} MB/s",
+        "{:<18} sealed at {:.2} MB/s, opened at {:.2} MB/s",
+        "a long stream",
         measured.seal_mb_per_s,
         measured.open_mb_per_s
     );
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures what a client gets, with keys of its own.
-fn of_client(arguments: &Arguments, client: &Client) -> Result<Measured> {
+/// Measures a running cluster, with keys that are deleted afterwards.
+fn of_running(arguments: &Arguments, client: &Client) -> Result<Measured> {
+    let (requests, key) = Requests::new(client, fresh_name()?)?;
+    let measured = measure(arguments, client, &requests, Duration::ZERO);
+    requests.end()?;
+    Ok(Measured { key_ms: milliseconds(key), ..measured? })
+}
+
+/// Measures a new cluster.
+fn of_new(arguments: &Arguments, shape: Shape) -> Result<Measured> {
+    let (mut cluster, client) = Apart::start(arguments, shape)?;
+    let (requests, key) = Requests::new(&client, fresh_name()?)?;
+    if arguments.without_one {
+        cluster.end_last()?;
+    }
+    let measured = measure(arguments, &client, &requests, shape.rtt);
+    // The nodes end after it.
+    client.end();
+    let network = Network {
+        protocol: arguments.protocol.clone(),
+        nodes: arguments.parties.into(),
+        shape: shape.to_string(),
+        round_trip_ms: milliseconds(cluster.round_trip),
+        far_client: arguments.far_client,
+        without_one: arguments.without_one,
+    };
+    Ok(Measured { network: Some(network), key_ms: milliseconds(key), ..measured? })
+}
+
+fn fresh_name() -> Result<String> {
     let mut number = [0; 8];
     random_bytes(&mut number)?;
-    let name = format!("bench-{}", hex::encode(number));
-    let names = [Mode::Gcm, Mode::Ecb].map(|mode| (format!("{name}-{mode}"), mode));
-    let began = Instant::now();
-    for (name, mode) in &names {
-        client.generate(NewKey::for_modes(name, "aes-128", &[*mode], MAX_BLOCKS))?;
-    }
-    let key_ms = milliseconds(began.elapsed()) / names.len() as f64;
-    let measured = measure(arguments, client, [&names[0].0, &names[1].0], key_ms);
-    names.iter().try_for_each(|(name, _)| client.delete(name).map(drop))?;
-    measured
+    Ok(format!("bench-{}", hex::encode(number)))
 }
 
 fn measure(
     arguments: &Arguments,
     client: &Client,
-    [key, ecb_key]: [&str; 2],
-    key_ms: f64,
+    requests: &Requests<'_>,
+    rest: Duration,
 ) -> Result<Measured> {
-    // Nodes that are far from each other notice it by the first requests, and make what shortens the next.
-    for _ in 0..WARM_UP {
-        one_block(client, key)?;
-        one_block_in_ecb(client, ecb_key)?;
-    }
+    let kinds: &[Kind] = if arguments.only.is_empty() { Kind::value_variants() } else { &arguments.only };
+    requests.warm_up(kinds)?;
     std::thread::sleep(MAKING);
-    let rest = Duration::from_millis(arguments.round_trip.unwrap_or_default());
-    let sealed = Times::of(arguments.requests, rest, || one_block(client, key))?;
-    let ecb = Times::of(arguments.requests, rest, || one_block_in_ecb(client, ecb_key))?;
+    let times = kinds.iter().map(|kind| Ok((*kind, requests.times(*kind, arguments.requests, rest)?)));
+    let times: BTreeMap<Kind, Times> = times.collect::<Result<_>>()?;
 
     let began = Instant::now();
     let left = AtomicU64::new(arguments.concurrent_requests);
     let worker = || -> Result<()> {
         while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
-            one_block(client, key)?;
+            requests.one(Kind::Sealed)?;
         }
         Ok(())
     };
@@ -227,43 +232,27 @@ fn measure(
     })?;
     let requests_per_s = arguments.concurrent_requests as f64 / began.elapsed().as_secs_f64();
 
-    let mut file = tempfile::tempfile()?;
+    let (mut file, key) = (tempfile::tempfile()?, requests.sealing_key());
     let began = Instant::now();
-    client.seal(key, &mut Zeros(arguments.bytes), &mut std::io::BufWriter::new(&mut file), &mut |_| ())?;
+    client.seal(&key, &mut Zeros(arguments.bytes), &mut std::io::BufWriter::new(&mut file), &mut |_| ())?;
     let seal = began.elapsed().as_secs_f64();
     std::io::Seek::rewind(&mut file)?;
     let began = Instant::now();
     let mut input = std::io::BufReader::new(file);
-    let opened = client.open_sealed(key, &mut input, &mut std::io::sink(), &mut |_| ())?;
+    let opened = client.open_sealed(&key, &mut input, &mut std::io::sink(), &mut |_| ())?;
     let open = began.elapsed().as_secs_f64();
     ensure!(opened == arguments.bytes, "{opened} bytes came back of {}", arguments.bytes);
     let rate = |seconds: f64| arguments.bytes as f64 / seconds.max(1e-9) / 1e6;
     Ok(Measured {
-        round_trip_ms: None,
-        key_ms,
-        sealed,
-        ecb,
+        network: None,
+        key_ms: 0.0,
+        requests: times,
         clients: arguments.clients,
         requests_per_s,
         bytes: arguments.bytes,
         seal_mb_per_s: rate(seal),
         open_mb_per_s: rate(open),
     })
-}
-
-fn one_block(client: &Client, key: &str) -> Result<()> {
-    let mut sealed = Vec::new();
-    client.seal(key, &mut &[7; 16][..], &mut sealed, &mut |_| ())?;
-    Ok(())
-}
-
-fn one_block_in_ecb(client: &Client, key: &str) -> Result<()> {
-    client.key(key)?.ecb().padding(Padding::None).encrypt(&[7; 16])?;
-    Ok(())
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }
 
 /// A reader of this many zeros.

@@ -63,6 +63,15 @@ impl Quiet {
         Ok(Quiet { nodes, lines })
     }
 
+    /// Ends one of them.
+    pub(super) fn end(&mut self, number: usize) -> Result<()> {
+        let node = self.nodes.0.get_mut(number).context("there is no such node")?;
+        drop(node.input.take());
+        node.child.wait().context("cannot follow a node")?;
+        node.ended = true;
+        Ok(())
+    }
+
     /// Waits until all can serve.
     pub(super) fn wait_until_ready(&mut self, within: Duration, stopping: impl Fn() -> bool) -> Result<()> {
         let until = Instant::now() + within;

@@ -3,6 +3,7 @@
 mod active_service;
 mod approvals;
 mod authenticated_modes;
+mod bench;
 mod changes;
 mod common;
 mod compose;

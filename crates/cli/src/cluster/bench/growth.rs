@@ -15,10 +15,11 @@ use polyclave_config::{
     Card, ClientDir, Cluster, Consent, NodeDir, NodeSettings, Place, Roles, StockSettings,
 };
 use polyclave_node::local::{Local, Shared, create_shared};
+use polyclave_transport::Shape;
 use serde::Serialize;
 
+use super::Arguments;
 use super::delay::Ways;
-use super::{Arguments, one_block};
 use crate::cluster::run::Quiet;
 use crate::protocols::properties;
 use crate::say;
@@ -55,11 +56,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let mut all = Vec::new();
     if !arguments.json {
-        let delay = match arguments.round_trip.unwrap_or_default() {
-            0 => "no delay between nodes: the processors are the bound".to_owned(),
-            ms => format!("{ms} ms for the way from node to node and back"),
+        let network = match arguments.network {
+            None => "no slower network between nodes: the processors are the bound".to_owned(),
+            Some(network) => format!("the network between nodes is {network}"),
         };
-        say!("{} nodes under {}, all on this host; {delay}", arguments.parties, arguments.protocol);
+        say!("{} nodes under {}, all on this host; {network}", arguments.parties, arguments.protocol);
         say!(
             "{:>8} {:>8} {:>12} {:>10} {:>12} {:>10} {:>8}",
             "workers",
@@ -107,10 +108,9 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
     let parties = usize::from(arguments.parties);
     let threshold = crate::protocols::threshold(&arguments.protocol, parties, None, 1)?;
     let local = create_shared(&folder.path().join("try"), (&arguments.protocol, parties, threshold), shared)?;
-    let round_trip = Duration::from_millis(arguments.round_trip.unwrap_or_default());
-    let mut ways = Ways::new(round_trip / 2);
-    if !round_trip.is_zero() {
-        take_ways(&local, &folder.path().join("try"), &mut ways)?;
+    let mut ways = Ways::new(arguments.network.unwrap_or(Shape::LOOPBACK));
+    if arguments.network.is_some() {
+        take_ways(&local, &folder.path().join("try"), &mut ways, Far::Nodes)?;
     }
     let keeps_stock = properties(&arguments.protocol, parties, threshold)?.keeps_stock;
     if keeps_stock {
@@ -124,7 +124,10 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
     }
     let at_once = AT_ONCE * serving;
     let time = if keeps_stock { FOR_LOTS } else { FOR };
-    let (requests, failed) = rate(at_once, time, || one_block(&client, "gcm"));
+    let (requests, failed) = rate(at_once, time, || {
+        client.seal("gcm", &mut &[7; 16][..], &mut Vec::new(), &mut |_| ())?;
+        Ok(())
+    });
     let blocks = if keeps_stock { BLOCKS_OF_STOCK } else { BLOCKS };
     let input = vec![7; 16 * blocks];
     let ask = || {
@@ -170,22 +173,33 @@ fn rate(threads: usize, time: Duration, work: impl Fn() -> Result<()> + Sync) ->
     (done.load(Relaxed) as f64 / began.elapsed().as_secs_f64(), failed.load(Relaxed))
 }
 
-/// Puts a way with a delay before each worker. The addresses of the others lead there; each listens where it
-/// did.
-pub(super) fn take_ways(local: &Local, folder: &Path, ways: &mut Ways) -> Result<()> {
+/// Who is far from the nodes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Far {
+    Nodes,
+    NodesAndClient,
+}
+
+/// Puts a way before each worker. The addresses of the others lead there; each listens where it did.
+pub(super) fn take_ways(local: &Local, folder: &Path, ways: &mut Ways, far: Far) -> Result<()> {
     let mut late = |address: &str| -> Result<String> {
         let end: SocketAddr = address.parse().context("an address of this host")?;
         Ok(ways.to(end)?.to_string())
     };
+    let mut late_place = |place: &Place| -> Result<Place> {
+        let client_address = match far {
+            Far::Nodes => place.client_address.clone(),
+            Far::NodesAndClient => late(&place.client_address)?,
+        };
+        Ok(Place { address: late(&place.address)?, client_address })
+    };
     let cluster = Cluster::load(&folder.join("cluster.toml"))?;
     let mut changed = cluster.clone();
     for card in cluster.cards() {
-        let places = card.workers.iter().map(|place| {
-            Ok(Place { address: late(&place.address)?, client_address: place.client_address.clone() })
-        });
-        let workers = places.collect::<Result<_>>()?;
-        let card = Card { address: late(&card.address)?, workers, ..card.clone() };
-        changed.update(card)?;
+        let workers = card.workers.iter().map(&mut late_place).collect::<Result<_>>()?;
+        let first = Place { address: card.address.clone(), client_address: card.client_address.clone() };
+        let Place { address, client_address } = late_place(&first)?;
+        changed.update(Card { address, client_address, workers, ..card.clone() })?;
     }
     for path in local.nodes.iter().chain(&local.workers) {
         let mut dir = NodeDir::open(path)?;
@@ -193,6 +207,7 @@ pub(super) fn take_ways(local: &Local, folder: &Path, ways: &mut Ways) -> Result
         let card = changed.card_named(&settings.name).context("its card")?;
         let place = card.places().nth(settings.worker.into()).context("its place")?;
         settings.address = place.address;
+        settings.client_address = place.client_address;
         if settings.worker == 0 {
             settings.workers = card.workers.clone();
         }

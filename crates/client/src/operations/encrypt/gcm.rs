@@ -163,11 +163,12 @@ impl<'r> Message<'r> {
             output.write_all(&ciphertext).map_err(Error::writing)?;
             done += ciphertext.len() as u64;
             progress(done);
-            conversation.step(&Step::Absorb { ciphertext })?;
-            awaited.push_back(None);
             open -= 1;
             if open == 0 {
-                conversation.step(&Step::Tag)?;
+                conversation.step(&Step::Seal { ciphertext, last: true })?;
+            } else {
+                conversation.step(&Step::Absorb { ciphertext })?;
+                awaited.push_back(None);
             }
         }
         let tag = conversation.tag()?;

@@ -6,6 +6,12 @@
 //! if it was zero, and only for what was authenticated. (The client keeps or re-reads the ciphertext in
 //! between, so nodes hold nothing of its size.)
 //!
+//! # Rounds
+//!
+//! E(J0) and the first keystream are blocks of one evaluation. On decryption of a short message all keystream
+//! is, and stays shared until the tag has fitted. Blocks are hashed when there are more than the hash takes
+//! without a product, or at the end: so the hash of a short message takes no round.
+//!
 //! On encryption the nodes derive the nonce from the session id, unless the key was made for nonces of its
 //! clients. Nonces of another length than 12 bytes cost more: [`nonce`](super::nonce).
 //!
@@ -35,6 +41,10 @@ pub(super) use crate::computation::blocks::BLOCK;
 const MAX_BLOCKS: u64 = (1 << 32) - 2;
 /// Blocks that the hash takes in one call.
 const HASHED_AT_ONCE: usize = 16384;
+/// Bytes that are hashed without a product, if they are all of a message.
+const HASHED_FREELY: usize = 128 * BLOCK;
+/// The most blocks of a message whose keystream is computed, on decryption, before its tag has fitted.
+const SHORT: u64 = 7;
 
 /// Counter blocks of a message, from number `first`. The first counter block J0 has number 1.
 pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
@@ -110,13 +120,17 @@ fn only_for_aes(what: &str) -> Refusal {
 
 /// One message: its nonce, its hash so far, and the keystream that was given out.
 struct Message {
-    additional: Vec<u8>,
+    additional: u64,
     nonce: Nonce,
     /// Whether the nodes have the circuits of single blocks.
     is_aes: bool,
+    /// Whole blocks that are not hashed yet.
+    pending: Vec<u8>,
     hash: Option<Elements>,
+    /// E(J0), from the first evaluation until it is used.
     tag_mask: Option<Elements>,
-    /// Bytes hashed.
+    has_begun: bool,
+    /// Bytes of ciphertext.
     absorbed: u64,
     /// Bytes of keystream that were given out.
     given: u64,
@@ -130,24 +144,39 @@ impl Message {
         if !nonce.is_plain() && !is_aes {
             return Err(only_for_aes("nonces of another length than 12 bytes"));
         }
-        let additional = additional.to_vec();
-        Ok(Message { additional, nonce, is_aes, hash: None, tag_mask: None, absorbed: 0, given: 0 })
+        Ok(Message {
+            additional: additional.len() as u64,
+            nonce,
+            is_aes,
+            pending: padded(additional),
+            hash: None,
+            tag_mask: None,
+            has_begun: false,
+            absorbed: 0,
+            given: 0,
+        })
     }
 
-    /// E(J0) and the hash of the additional data.
-    fn begin(&mut self, at: &mut Computation<'_>) -> Result<(), StepError> {
+    /// The first evaluation: E(J0), and keystream for so many blocks, if there are any.
+    fn begin(&mut self, count: u64, at: &mut Computation<'_>) -> Result<Option<AnyShared>, StepError> {
+        self.has_begun = true;
         self.nonce.begin(at)?;
-        let first = self.nonce.encrypted(0, 1, at)?;
-        self.tag_mask = Some(tag_mask(&first, at)?);
-        self.hash(&padded(&self.additional.clone()), at)
+        let blocks = self.nonce.encrypted(0, 1 + count, at)?;
+        self.tag_mask = Some(tag_mask(&blocks, at)?);
+        let count = count as usize;
+        Ok((count > 0).then(|| at.protocol.lanes(&blocks, 1..1 + count)))
     }
 
+    /// Takes in the next blocks of the hash.
     fn hash(&mut self, blocks: &[u8], at: &mut Computation<'_>) -> Result<(), StepError> {
-        if !blocks.is_empty() {
-            let mut hash = Ghash::resume(hash_key(at)?, self.hash.take());
-            absorb(&mut hash, blocks, at)?;
-            self.hash = Some(hash.finish());
-        }
+        self.pending.extend_from_slice(blocks);
+        if self.pending.len() > HASHED_FREELY { self.hash_pending(at) } else { Ok(()) }
+    }
+
+    fn hash_pending(&mut self, at: &mut Computation<'_>) -> Result<(), StepError> {
+        let mut hash = Ghash::resume(hash_key(at)?, self.hash.take());
+        absorb(&mut hash, &std::mem::take(&mut self.pending), at)?;
+        self.hash = Some(hash.finish());
         Ok(())
     }
 
@@ -194,18 +223,33 @@ impl Message {
 
     /// The keystream of the step that was admitted last.
     fn keystream(&mut self, bytes: u32, at: &mut Computation<'_>) -> Result<Answer, StepError> {
-        let before = (self.given - u64::from(bytes)) / BLOCK as u64;
-        let count = u64::from(bytes).div_ceil(BLOCK as u64);
-        let keystream = self.nonce.encrypted(1 + before, count, at)?;
+        let (first, count) = self.blocks_of(bytes);
+        let keystream = match self.has_begun {
+            true => self.nonce.encrypted(1 + first, count, at)?,
+            false => self.begin(count, at)?.ok_or_else(|| StepError::Refused(no_keystream()))?,
+        };
         Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes as usize, at.net)?))
+    }
+
+    /// Of the keystream that was admitted last: its first block of the message, and how many they are.
+    fn blocks_of(&self, bytes: u32) -> (u64, u64) {
+        ((self.given - u64::from(bytes)) / BLOCK as u64, u64::from(bytes).div_ceil(BLOCK as u64))
     }
 
     /// Takes out the complete hash and the cover, for their only use.
     fn close(&mut self, at: &mut Computation<'_>) -> Result<(Elements, Elements), StepError> {
-        self.hash(&lengths(self.additional.len() as u64, self.absorbed), at)?;
+        if !self.has_begun {
+            self.begin(0, at)?;
+        }
+        self.pending.extend(lengths(self.additional, self.absorbed));
+        self.hash_pending(at)?;
         let ended = || StepError::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
         Ok((self.hash.take().ok_or_else(ended)?, self.tag_mask.take().ok_or_else(ended)?))
     }
+}
+
+fn no_keystream() -> Refusal {
+    Refusal::new(Reason::Malformed, "keystream of no bytes")
 }
 
 /// The powers of the hash key. They exist: a key without them was not made for GCM, which was checked before.
@@ -243,7 +287,6 @@ impl Mode for Encrypt {
             self.message.nonce = Nonce::Plain(nonce);
             of_nodes = nonce.to_vec();
         }
-        self.message.begin(at)?;
         Ok((of_nodes, Vec::new()))
     }
 
@@ -254,6 +297,12 @@ impl Mode for Encrypt {
             Step::Keystream { bytes } => message.admit_keystream(*bytes, MAX_BLOCKS * BLOCK as u64),
             // The tag covers only what was encrypted here.
             Step::Absorb { ciphertext } if message.absorbed + ciphertext.len() as u64 <= message.given => {
+                message.admit_absorb(ciphertext.len())
+            }
+            Step::Seal { ciphertext, last: true }
+                if message.absorbed + ciphertext.len() as u64 == message.given =>
+            {
+                self.closed = true;
                 message.admit_absorb(ciphertext.len())
             }
             Step::Tag if message.absorbed == message.given => {
@@ -271,13 +320,21 @@ impl Mode for Encrypt {
                 self.message.hash(&padded(&ciphertext), at)?;
                 Ok(Answer::data(Vec::new()))
             }
-            Step::Tag => {
-                let (hash, tag_mask) = self.message.close(at)?;
-                let tag = hash.add(&tag_mask);
-                Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
+            Step::Seal { ciphertext, .. } => {
+                self.message.hash(&padded(&ciphertext), at)?;
+                self.tag(at)
             }
+            Step::Tag => self.tag(at),
             other => Err(StepError::Refused(misplaced(&other))),
         }
+    }
+}
+
+impl Encrypt {
+    fn tag(&mut self, at: &mut Computation<'_>) -> Result<Answer, StepError> {
+        let (hash, tag_mask) = self.message.close(at)?;
+        let tag = hash.add(&tag_mask);
+        Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
     }
 }
 
@@ -286,11 +343,19 @@ pub(crate) struct Decrypt {
     message: Message,
     /// Whether the tag was compared. If it does not match, the conversation is over.
     checked: bool,
+    /// The keystream of a short message, which stays shared until the tag has fitted.
+    withheld: Option<AnyShared>,
 }
 
 impl Decrypt {
-    pub(crate) fn new(nonce: &[u8], additional: &[u8], cipher: &Cipher) -> Result<Self, Refusal> {
-        Ok(Decrypt { message: Message::new(nonce, additional, cipher)?, checked: false })
+    pub(crate) fn new(nonce: &[u8], additional: &[u8], cipher: &Cipher) -> Result<Decrypt, Refusal> {
+        Ok(Decrypt { message: Message::new(nonce, additional, cipher)?, checked: false, withheld: None })
+    }
+
+    /// The blocks of keystream that are computed with E(J0), when the whole ciphertext is there: all or none.
+    fn withheld_blocks(&self) -> u64 {
+        let blocks = self.message.absorbed.div_ceil(BLOCK as u64);
+        if blocks <= SHORT { blocks } else { 0 }
     }
 }
 
@@ -299,12 +364,12 @@ impl Mode for Decrypt {
         1
     }
 
-    fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
-        self.message.begin(at)?;
+    fn start(&mut self, _: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         Ok((Vec::new(), Vec::new()))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
+        let computed = self.withheld_blocks();
         let message = &mut self.message;
         match step {
             Step::Absorb { ciphertext } if !self.checked => message.admit_absorb(ciphertext.len()),
@@ -315,9 +380,12 @@ impl Mode for Decrypt {
                     return Err(only_for_aes("short tags"));
                 }
                 self.checked = true;
-                Ok(0)
+                Ok(computed)
             }
-            Step::Keystream { bytes } if self.checked => message.admit_keystream(*bytes, message.absorbed),
+            Step::Keystream { bytes } if self.checked => {
+                let blocks = message.admit_keystream(*bytes, message.absorbed)?;
+                Ok(if computed > 0 { 0 } else { blocks })
+            }
             other => Err(misplaced(other)),
         }
     }
@@ -329,13 +397,25 @@ impl Mode for Decrypt {
                 Ok(Answer::data(Vec::new()))
             }
             Step::Check { tag } => {
+                let keystream = self.message.begin(self.withheld_blocks(), at)?;
                 let (hash, tag_mask) = self.message.close(at)?;
                 match begins_so(&hash, &tag_mask, &tag, at)? {
-                    true => Ok(Answer::data(Vec::new())),
+                    true => {
+                        self.withheld = keystream;
+                        Ok(Answer::data(Vec::new()))
+                    }
                     false => Err(StepError::Refused(unauthentic())),
                 }
             }
-            Step::Keystream { bytes } => self.message.keystream(bytes, at),
+            Step::Keystream { bytes } => match &self.withheld {
+                None => self.message.keystream(bytes, at),
+                Some(keystream) => {
+                    let (first, count) = self.message.blocks_of(bytes);
+                    let keystream = at.protocol.lanes(keystream, first as usize..(first + count) as usize);
+                    let bytes = bytes as usize;
+                    Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes, at.net)?))
+                }
+            },
             other => Err(StepError::Refused(misplaced(&other))),
         }
     }

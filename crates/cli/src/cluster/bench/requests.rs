@@ -1,0 +1,198 @@
+//! Single requests as users make them, and how long they take.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use polyclave_api::{MAX_BLOCKS, MAX_SMALL_BLOCKS, Mode, NewKey, Usage, Wrapping};
+use polyclave_client::{Client, Padding};
+use polyclave_payments::{Command, Purpose};
+use serde::Serialize;
+
+/// Requests of each kind that are not measured.
+const WARM_UP: usize = 4;
+
+/// What one request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A sealed file of one block: two blocks of AES and a tag.
+    Sealed,
+    /// A message of one block in gcm.
+    Gcm,
+    /// One block in ecb.
+    Ecb,
+    /// The MAC of one block.
+    Cmac,
+    /// A PIN block under another key of Triple DES.
+    Pin,
+    /// A key of AES-128 wrapped under one of AES-256.
+    Wrap,
+}
+
+impl Kind {
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Kind::Sealed => "one block sealed",
+            Kind::Gcm => "one block in gcm",
+            Kind::Ecb => "one block in ecb",
+            Kind::Cmac => "mac of one block",
+            Kind::Pin => "a PIN translated",
+            Kind::Wrap => "a key wrapped",
+        }
+    }
+}
+
+/// How long requests took.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Times {
+    median_ms: f64,
+    percentile_95_ms: f64,
+    percentile_99_ms: f64,
+    least_ms: f64,
+}
+
+impl Times {
+    /// With a rest between two requests, in which the nodes end the one before.
+    fn of(requests: u32, rest: Duration, mut request: impl FnMut() -> Result<()>) -> Result<Times> {
+        let mut times = Vec::new();
+        for _ in 0..requests {
+            let began = Instant::now();
+            request()?;
+            times.push(began.elapsed());
+            std::thread::sleep(rest);
+        }
+        times.sort_unstable();
+        let at = |part: usize| milliseconds(times[(times.len() * part / 100).min(times.len() - 1)]);
+        Ok(Times { median_ms: at(50), percentile_95_ms: at(95), percentile_99_ms: at(99), least_ms: at(0) })
+    }
+}
+
+impl std::fmt::Display for Times {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Times { median_ms, percentile_95_ms, percentile_99_ms, least_ms } = self;
+        write!(
+            f,
+            "median {median_ms:.2} ms, 95% within {percentile_95_ms:.2} ms, 99% within {percentile_99_ms:.2} ms, \
+             least {least_ms:.2} ms"
+        )
+    }
+}
+
+/// A client with keys of its own for each kind of request.
+pub(super) struct Requests<'c> {
+    client: &'c Client,
+    name: String,
+    /// A PIN under the first of the keys for PINs.
+    pin_block: Vec<u8>,
+}
+
+const PAN: &str = "1122334455667788";
+
+impl<'c> Requests<'c> {
+    /// Makes the keys. Also returns how long one takes.
+    pub(super) fn new(client: &'c Client, name: String) -> Result<(Requests<'c>, Duration)> {
+        let keys = keys(&name);
+        let began = Instant::now();
+        for key in &keys {
+            client.generate(key.clone()).with_context(|| format!("cannot make the key {}", key.name))?;
+        }
+        let of_one = began.elapsed() / keys.len() as u32;
+        let mut requests = Requests { client, name, pin_block: Vec::new() };
+        let command = serde_json::json!({ "generate-pin": {
+            "pan": PAN, "outgoing": { "format": "iso0", "key": "direct" }, "length": 4,
+            "method": { "random-with-pvv": { "index": 1 } },
+        }});
+        let paid = requests.pay(["pins", "pvv"], command)?;
+        let block = paid.first_chunk::<8>().context("the nodes made no PIN")?;
+        requests.pin_block = block.to_vec();
+        Ok((requests, of_one))
+    }
+
+    /// Deletes the keys.
+    pub(super) fn end(&self) -> Result<()> {
+        keys(&self.name).iter().try_for_each(|key| self.client.delete(&key.name).map(drop))?;
+        Ok(())
+    }
+
+    /// Requests of these kinds that are not measured: nodes that are far from each other notice it by them,
+    /// and make what shortens the next ones.
+    pub(super) fn warm_up(&self, kinds: &[Kind]) -> Result<()> {
+        kinds.iter().cycle().take(WARM_UP * kinds.len()).try_for_each(|kind| self.one(*kind))
+    }
+
+    /// How long so many requests of a kind take, one after the other.
+    pub(super) fn times(&self, kind: Kind, requests: u32, rest: Duration) -> Result<Times> {
+        Times::of(requests, rest, || self.one(kind))
+    }
+
+    /// One request.
+    pub(super) fn one(&self, kind: Kind) -> Result<()> {
+        const BLOCK: [u8; 16] = [7; 16];
+        match kind {
+            Kind::Sealed => {
+                let (key, mut sealed) = (self.sealing_key(), Vec::new());
+                self.client.seal(&key, &mut &BLOCK[..], &mut sealed, &mut |_| ())?;
+            }
+            Kind::Gcm => drop(self.client.key(&self.of("gcm"))?.gcm().encrypt(&BLOCK)?),
+            Kind::Ecb => {
+                drop(self.client.key(&self.of("ecb"))?.ecb().padding(Padding::None).encrypt(&BLOCK)?)
+            }
+            Kind::Cmac => drop(self.client.key(&self.of("cmac"))?.cmac(&BLOCK)?),
+            Kind::Pin => {
+                let incoming = serde_json::json!({
+                    "format": "iso0", "block": hex::encode(&self.pin_block), "key": "direct",
+                });
+                let outgoing = serde_json::json!({ "format": "iso0", "key": "direct" });
+                let command = serde_json::json!({ "translate-pin": {
+                    "incoming": incoming, "pan": PAN, "outgoing": outgoing,
+                }});
+                self.pay(["pins", "other-pins"], command)?;
+            }
+            Kind::Wrap => {
+                drop(self.client.wrap(self.of("wrapping").as_str(), self.of("gcm").as_str(), Wrapping::Kw)?)
+            }
+        }
+        Ok(())
+    }
+
+    /// The key under which files are sealed.
+    pub(super) fn sealing_key(&self) -> String {
+        self.of("gcm")
+    }
+
+    fn of(&self, what: &str) -> String {
+        format!("{}-{what}", self.name)
+    }
+
+    fn pay(&self, keys: [&str; 2], command: serde_json::Value) -> Result<Vec<u8>> {
+        let command: Command = serde_json::from_value(command)?;
+        let keys = keys.map(|key| self.of(key));
+        let paid = self.client.pay(&[&keys[0], &keys[1]], &command)?;
+        Ok(paid.context("a payment command does not hold")?.to_vec())
+    }
+}
+
+/// A key for each purpose.
+fn keys(name: &str) -> Vec<NewKey> {
+    let key = |what: &str, cipher: &str, modes: &[Mode], blocks: u64| {
+        NewKey::for_modes(&format!("{name}-{what}"), cipher, modes, blocks)
+    };
+    let of_mode = |mode: Mode| key(&mode.to_string(), "aes-128", &[mode], MAX_BLOCKS);
+    let of_payments = |what: &str, purpose: Purpose| NewKey {
+        usage: vec![Usage::Payment(purpose)],
+        ..key(what, "3des-ede2", &[], MAX_SMALL_BLOCKS)
+    };
+    vec![
+        NewKey { wrappable: true, ..of_mode(Mode::Gcm) },
+        of_mode(Mode::Ecb),
+        of_mode(Mode::Cmac),
+        NewKey { usage: vec![Usage::Wrap], ..key("wrapping", "aes-256", &[], MAX_BLOCKS) },
+        of_payments("pins", Purpose::PinEncryption),
+        of_payments("other-pins", Purpose::PinEncryption),
+        of_payments("pvv", Purpose::PinVerificationVisa),
+    ]
+}
+
+pub(super) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
