@@ -68,8 +68,8 @@ pub struct Arguments {
     #[arg(long, value_name = "S", requires = "workers", value_parser = clap::value_parser!(u16).range(1..=64))]
     serving: Option<u16>,
 
-    /// Measure a new cluster with this network between its nodes: loopback, lan, wan, or a round-trip time and
-    /// a rate such as 20ms,1Gbit
+    /// Measure a new cluster with this network between its nodes: loopback, lan, wan, or a round-trip time
+    /// and a rate such as 20ms,1Gbit
     #[arg(long, value_name = "NETWORK")]
     network: Option<Shape>,
 

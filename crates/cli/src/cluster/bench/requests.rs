@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use polyclave_api::{MAX_BLOCKS, MAX_SMALL_BLOCKS, Mode, NewKey, Usage, Wrapping};
-use polyclave_client::{Client, Padding};
+use polyclave_client::{Client, KeyHandle, Padding};
 use polyclave_payments::{Command, Purpose};
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ impl Kind {
             Kind::Sealed => "one block sealed",
             Kind::Gcm => "one block in gcm",
             Kind::Ecb => "one block in ecb",
-            Kind::Cmac => "mac of one block",
+            Kind::Cmac => "MAC of one block",
             Kind::Pin => "a PIN translated",
             Kind::Wrap => "a key wrapped",
         }
@@ -78,10 +78,14 @@ impl std::fmt::Display for Times {
     }
 }
 
-/// A client with keys of its own for each kind of request.
+/// A client with keys of its own for each kind of request. It keeps their handles, as a program does that
+/// makes many requests: what it has to know of a key it asks once.
 pub(super) struct Requests<'c> {
     client: &'c Client,
     name: String,
+    gcm: KeyHandle<'c>,
+    ecb: KeyHandle<'c>,
+    cmac: KeyHandle<'c>,
     /// A PIN under the first of the keys for PINs.
     pin_block: Vec<u8>,
 }
@@ -97,7 +101,9 @@ impl<'c> Requests<'c> {
             client.generate(key.clone()).with_context(|| format!("cannot make the key {}", key.name))?;
         }
         let of_one = began.elapsed() / keys.len() as u32;
-        let mut requests = Requests { client, name, pin_block: Vec::new() };
+        let [gcm, ecb, cmac] = ["gcm", "ecb", "cmac"].map(|mode| client.key(&format!("{name}-{mode}")));
+        let (gcm, ecb, cmac) = (gcm?, ecb?, cmac?);
+        let mut requests = Requests { client, name, gcm, ecb, cmac, pin_block: Vec::new() };
         let command = serde_json::json!({ "generate-pin": {
             "pan": PAN, "outgoing": { "format": "iso0", "key": "direct" }, "length": 4,
             "method": { "random-with-pvv": { "index": 1 } },
@@ -133,11 +139,9 @@ impl<'c> Requests<'c> {
                 let (key, mut sealed) = (self.sealing_key(), Vec::new());
                 self.client.seal(&key, &mut &BLOCK[..], &mut sealed, &mut |_| ())?;
             }
-            Kind::Gcm => drop(self.client.key(&self.of("gcm"))?.gcm().encrypt(&BLOCK)?),
-            Kind::Ecb => {
-                drop(self.client.key(&self.of("ecb"))?.ecb().padding(Padding::None).encrypt(&BLOCK)?)
-            }
-            Kind::Cmac => drop(self.client.key(&self.of("cmac"))?.cmac(&BLOCK)?),
+            Kind::Gcm => drop(self.gcm.gcm().encrypt(&BLOCK)?),
+            Kind::Ecb => drop(self.ecb.ecb().padding(Padding::None).encrypt(&BLOCK)?),
+            Kind::Cmac => drop(self.cmac.cmac(&BLOCK)?),
             Kind::Pin => {
                 let incoming = serde_json::json!({
                     "format": "iso0", "block": hex::encode(&self.pin_block), "key": "direct",

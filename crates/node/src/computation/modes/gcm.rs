@@ -420,3 +420,52 @@ impl Mode for Decrypt {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_cipher::catalog;
+
+    use super::*;
+
+    fn aes() -> Cipher {
+        catalog::find("aes-128").expect("the catalog has it")
+    }
+
+    fn bytes(count: usize) -> Vec<u8> {
+        vec![1; count]
+    }
+
+    #[test]
+    fn blocks_are_charged_as_they_are_computed() {
+        for (len, at_check, after) in [(33, 3, 0), (112, 7, 0), (113, 0, 8)] {
+            let mut message = Decrypt::new(&[1; PLAIN], &[], &aes()).expect("it fits");
+            assert_eq!(message.blocks_at_start(), 1, "E(J0)");
+            assert_eq!(message.admit(&Step::Absorb { ciphertext: bytes(len) }), Ok(0));
+            assert_eq!(message.admit(&Step::Check { tag: bytes(BLOCK) }), Ok(at_check), "{len}");
+            assert_eq!(message.admit(&Step::Keystream { bytes: len as u32 }), Ok(after), "{len}");
+        }
+    }
+
+    /// A message of 33 bytes whose keystream was given.
+    fn given() -> Encrypt {
+        let mut message = Encrypt::new(None, &[], &aes()).expect("it fits");
+        assert_eq!(message.admit(&Step::Keystream { bytes: 33 }), Ok(3));
+        message
+    }
+
+    #[test]
+    fn the_rest_of_the_ciphertext_comes_with_the_request_for_the_tag_once() {
+        let seal = |count, last| Step::Seal { ciphertext: bytes(count), last };
+        let mut message = given();
+        for other in [seal(32, true), seal(34, true), seal(33, false)] {
+            assert!(message.admit(&other).is_err(), "{other:?}");
+        }
+        assert_eq!(message.admit(&seal(33, true)), Ok(0));
+        for late in [seal(0, true), Step::Tag, Step::Keystream { bytes: 1 }] {
+            assert!(message.admit(&late).is_err(), "{late:?}");
+        }
+        let mut message = given();
+        assert_eq!(message.admit(&Step::Absorb { ciphertext: bytes(32) }), Ok(0));
+        assert_eq!(message.admit(&seal(1, true)), Ok(0));
+    }
+}
