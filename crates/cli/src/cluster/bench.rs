@@ -139,12 +139,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.workers.is_empty() {
         return growth::run(arguments);
     }
-    let measured = match (&arguments.client, arguments.network) {
-        (Some(_), Some(_)) => {
-            bail!("a cluster that runs has the network that it has: leave out --client or --network")
-        }
-        (Some(client), None) => of_running(arguments, &client.open()?)?,
-        (None, Some(network)) => of_new(arguments, network)?,
+    let measured = match (arguments.network, &arguments.client) {
+        (Some(network), _) => of_new(arguments, network)?,
+        (None, Some(client)) => of_running(arguments, &client.open()?)?,
         (None, None) => {
             bail!("name the client of a running cluster (--client DIR), or measure a new one (--network)")
         }
