@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use polyclave_cipher::{
-    AnyMap, Builder, Cells, Circuit, Direction, Matrix, Port, Table, catalog, cleartext, compile,
-};
+use polyclave_cipher::{AnyMap, Builder, Cells, Circuit, Matrix, Port, Table, catalog, cleartext, compile};
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
@@ -13,14 +10,12 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session, SharedValue};
 use polyclave_protocol::release::{Checked, Released, Unverified};
 use polyclave_protocol::replicated::{
-    FewRoundsConfig, GarbledThreeConfig, Passive, ReplicatedActiveConfig, ReplicatedConfig,
-    ReplicatedFourConfig,
+    GarbledThreeConfig, Passive, ReplicatedActiveConfig, ReplicatedConfig, ReplicatedFourConfig,
 };
-use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::service::ServiceSession;
 use polyclave_protocol::session::{HandshakeParameters, hello};
 use polyclave_protocol::shamir::{self, Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
 use polyclave_protocol::spdz::{self, LookupMethod, Packing, SpdzConfig};
-use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{self, Macs, Preprocessing, TinyTableConfig};
 use polyclave_protocol::{Party, PartySet, Result};
@@ -28,7 +23,6 @@ use polyclave_protocol_lab::dealers::InsecureDealing;
 use polyclave_protocol_lab::garbled::projection::{Labels, ProjectionConfig};
 use polyclave_protocol_lab::garbled::{GarbledConfig, Gates};
 use polyclave_protocol_lab::lut::{LutConfig, Method};
-use zeroize::Zeroizing;
 
 use crate::Subject;
 use crate::net::{Watched, run_parties};
@@ -41,7 +35,6 @@ pub const SUBJECTS: &[Subject] = &[
     ("replicated-active: a proof of many products", proof_of_many_products),
     ("replicated-four: the tower, gates and ANDs", replicated_four),
     ("garbled-three: whoever evaluates, and a stored circuit", garbled_three),
-    ("few rounds: a block through a circuit from the stock", few_rounds),
     ("replicated: to Shamir sharing", || to_shamir(|_| ())),
     ("spdz: material dealt", spdz_dealt),
     ("tinytable: material dealt", tinytable_dealt),
@@ -242,41 +235,6 @@ fn garbled_three() {
         let sources = compiled.inputs().iter().map(|_| Input::Shared(&shared)).collect::<Vec<_>>();
         let answer = evaluate(&mut protocol, &compiled, 1, &sources, one, net)?.remove(0);
         assert!(is_secret(answer.reveal_own_shares()));
-        Ok(())
-    });
-}
-
-/// One circuit, which is taken as it was made.
-struct OneCircuit(Mutex<Option<Zeroizing<Vec<u8>>>>);
-
-impl Stock for OneCircuit {
-    fn take(&self, kind: &Kind, _: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
-        panic!("a session can go on without {}", kind.name)
-    }
-
-    fn take_if_there(&self, _: &Kind, _: usize, _: &mut dyn Net) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        Ok(self.0.lock().take())
-    }
-}
-
-/// As nodes serve: a circuit that was made ahead, on a block and a key that parties share.
-fn few_rounds() {
-    let config = FewRoundsConfig::default();
-    let aes = catalog::find("aes-128").expect("listed");
-    let circuit = aes.circuit(Direction::Encrypt).expect("it encrypts").as_ref().clone();
-    run_parties(config.parties(), |net| {
-        net.in_private = true;
-        let setup = config.setup(net)?;
-        net.in_private = false;
-        let mut agreed = || hello(&config.handshake(HandshakeParameters::new(config.parties())), net);
-        let (mut making, mut using) = (agreed()?, agreed()?);
-        let kinds = config.kinds(net.me());
-        let kind = kinds.iter().find(|kind| kind.name == "garbled circuits of AES-128").expect("listed");
-        let made = config.make_material(&setup, making.stream(), kind, 1, net)?;
-        let stock = Arc::new(OneCircuit(Mutex::new(Some(made))));
-        let mut protocol = config.join_stocked(&setup, using.stream(), net.members(), stock.clone())?;
-        let outputs = session_of(&mut protocol, &circuit, 1, net)?;
-        assert!(outputs == in_the_clear(&circuit, 1) && stock.0.lock().is_none());
         Ok(())
     });
 }
