@@ -24,7 +24,7 @@ use polyclave_transport::Shape;
 use serde::Serialize;
 
 use self::apart::Apart;
-use self::requests::{Kind, Requests, Times, milliseconds};
+use self::requests::{Kind, Requests, Times, delete_keys, milliseconds};
 use crate::client_option::ClientOption;
 use crate::say;
 
@@ -74,7 +74,7 @@ pub struct Arguments {
     network: Option<Shape>,
 
     /// With --network: the same network is between the client and the nodes
-    #[arg(long, requires = "network")]
+    #[arg(long, requires = "network", conflicts_with = "workers")]
     far_client: bool,
 
     /// With --network: end the last node once the keys are made, and measure the others
@@ -168,12 +168,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures a running cluster, with keys that are deleted afterwards.
+/// Measures a running cluster. The keys are deleted afterwards, also if not all of them could be made.
 fn of_running(arguments: &Arguments, client: &Client) -> Result<Measured> {
-    let (requests, key) = Requests::new(client, fresh_name()?)?;
-    let measured = measure(arguments, client, &requests, Duration::ZERO);
-    requests.end()?;
-    Ok(Measured { key_ms: milliseconds(key), ..measured? })
+    let name = fresh_name()?;
+    let measured = Requests::new(client, name.clone()).and_then(|(requests, key)| {
+        let measured = measure(arguments, client, &requests, Duration::ZERO)?;
+        Ok(Measured { key_ms: milliseconds(key), ..measured })
+    });
+    let deleted = delete_keys(client, &name);
+    let measured = measured?;
+    deleted.map(|()| measured)
 }
 
 /// Measures a new cluster.

@@ -114,12 +114,6 @@ impl<'c> Requests<'c> {
         Ok((requests, of_one))
     }
 
-    /// Deletes the keys.
-    pub(super) fn end(&self) -> Result<()> {
-        keys(&self.name).iter().try_for_each(|key| self.client.delete(&key.name).map(drop))?;
-        Ok(())
-    }
-
     /// Requests of these kinds that are not measured: nodes that are far from each other notice it by them,
     /// and make what shortens the next ones.
     pub(super) fn warm_up(&self, kinds: &[Kind]) -> Result<()> {
@@ -174,6 +168,12 @@ impl<'c> Requests<'c> {
         let paid = self.client.pay(&[&keys[0], &keys[1]], &command)?;
         Ok(paid.context("a payment command does not hold")?.to_vec())
     }
+}
+
+/// Deletes the keys of this name that are there.
+pub(super) fn delete_keys(client: &Client, name: &str) -> Result<()> {
+    keys(name).iter().try_for_each(|key| client.delete(&key.name).map(drop))?;
+    Ok(())
 }
 
 /// A key for each purpose.
