@@ -51,7 +51,9 @@ use crate::strategy::Strategy;
 use crate::threads::Threads;
 use crate::{FaultInjection, Result, reshare};
 
-/// How long a stopping node waits for its threads to notice the stop and end.
+/// How long threads of a stopping node may still wait for peers.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long it then waits until they have noticed that nothing comes any more, and have ended.
 const LAST_THREADS: Duration = Duration::from_secs(15);
 
 /// A running node. It runs until this is dropped or [`stopped`](Running::stop).
@@ -423,10 +425,13 @@ fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Serve
         let _ = thread.join();
     }
     drop(http);
-    // Waits for the threads of channels and clients, which nobody joins. When the last of them has ended, the
-    // store and the ports are free.
-    if !core.threads.wait(LAST_THREADS) {
-        tracing::warn!("some threads are still waiting for a client or a peer");
+    // Waits for the threads that nobody joins: those of channels, clients, standby pairs and preparation.
+    // When the last of them has ended, the store and the ports are free.
+    if !core.threads.wait(LAST_WORDS) {
+        core.network.halt();
+        if !core.threads.wait(LAST_THREADS) {
+            tracing::warn!("some threads have not ended; until they do, no other process can open the store");
+        }
     }
     core.logbook.note(&Event::of_node(STOPPED, "in-order"));
     core.logbook.settle(&mut None);

@@ -48,14 +48,15 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Threads that are to end when all of the node are, or before.
+    /// Threads that are to end when all of the node are, or before. They count among those of the node.
     pub(crate) fn of_part(of_all: &Arc<Threads>) -> Arc<Threads> {
         Arc::new(Threads { of_all: Some(of_all.clone()), ..Threads::default() })
     }
 
     /// Starts a thread.
     pub(crate) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-        let counted = Counted::new(self.running.clone());
+        let of_all = self.of_all.as_ref().map(|all| Counted::new(all.running.clone()));
+        let counted = (Counted::new(self.running.clone()), of_all);
         let thread = thread::Builder::new().name(name.into()).spawn(move || {
             // Drop what the thread holds of the node before the thread stops being counted.
             let _counted = counted;
@@ -211,6 +212,19 @@ mod tests {
         assert!(part.is_stopping() && !all.is_stopping() && !other.is_stopping());
         all.stop();
         assert!(other.is_stopping());
+    }
+
+    /// They hold its store.
+    #[test]
+    fn a_node_that_stops_waits_for_the_threads_of_its_parts() {
+        let all = Arc::<Threads>::default();
+        let part = Threads::of_part(&all);
+        let (end, ended) = sync_channel::<()>(0);
+        part.spawn("of a part", move || drop(ended.recv())).expect("started");
+        drop(part);
+        assert!(!all.wait(Duration::ZERO));
+        drop(end);
+        assert!(all.wait(Duration::from_secs(30)));
     }
 
     #[test]

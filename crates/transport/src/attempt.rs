@@ -61,12 +61,13 @@ impl<'w> Attempt<'w> {
 
     /// Whether another thread cannot go on, or ended it, or a peer has gone.
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Relaxed) || self.halt.is_halted() || self.is_of_use().is_err()
+        self.failed.load(Relaxed) || self.is_of_use().is_err()
     }
 
-    /// An error if what it connects would be of no use. A peer that has gone may be back already, as another
-    /// process that knows nothing of what the connection is for.
+    /// An error if it was ended, or if what it connects would be of no use. A peer that has gone may be back
+    /// already, as another process that knows nothing of what the connection is for.
     pub(crate) fn is_of_use(&self) -> Result<()> {
+        self.halt.check()?;
         if let Some((peer, _)) = self.beside.iter().find(|(_, tcp)| has_hung_up(tcp)) {
             let detail = "it has ended the connection beside which another one was to be made".into();
             return Err(Error::Closed { peer: *peer, detail });

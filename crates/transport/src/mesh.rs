@@ -104,8 +104,14 @@ impl Mesh {
         }
         let peers: Vec<Party> = members.iter().filter(|member| *member != me).collect();
         let (session, family) = (self.session.clone(), self.session.root.among(members));
-        let attempt = Attempt::new(within).only_while(goes_on);
+        let attempt = Attempt::ended_by(session.halt.clone(), within).only_while(goes_on);
         TlsNet::open(session, None, family, name, &peers, &attempt)
+    }
+
+    /// Ends all streams of this mesh, and of meshes of some of its nodes: whatever waits for a peer fails
+    /// within 500 ms, and nothing opens any more.
+    pub fn halt(&self) {
+        self.session.halt.halt();
     }
 
     /// Bytes on the wire, of all streams of this mesh.

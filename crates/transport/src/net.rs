@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::accept::Acceptor;
 use crate::attempt::Attempt;
-use crate::halt::{Halt, LOOK};
+use crate::halt::Halt;
 use crate::limits::Limits;
 use crate::link::Link;
 use crate::messages::{In, Out};
@@ -146,7 +146,7 @@ impl TlsNet {
     pub fn stream(&self, name: &str) -> Result<TlsNet> {
         let Origin { session, acceptor, family, .. } = self.origin()?;
         let (session, acceptor) = (session.clone(), acceptor.clone());
-        let attempt = Attempt::new(self.limits.connect);
+        let attempt = Attempt::ended_by(session.halt.clone(), self.limits.connect);
         Self::open(session, acceptor, *family, name, &self.peers(), &attempt)
     }
 
@@ -183,10 +183,10 @@ impl TlsNet {
     /// How long to sleep of a time that is left. An error if nothing is to be waited for any more.
     fn nap(&self, left: Duration) -> Result<Option<Timespec>> {
         let nap = match &self.halt {
-            Some(halt) if halt.is_halted() => {
-                return Err(Error::System("its caller ended the request".into()));
+            Some(halt) => {
+                halt.check()?;
+                left.min(halt.look)
             }
-            Some(_) => left.min(LOOK),
             None => left,
         };
         Ok(Timespec::try_from(nap).ok())
@@ -258,6 +258,7 @@ impl TlsNet {
         let (me, parties, limits) = (session.me, session.parties, session.limits);
         let mut net = Self::of_sockets(me, parties, limits, session.meter.clone(), sockets);
         net.origin = Some(origin);
+        net.halt = session.is_of_mesh().then(|| session.halt.clone());
         Ok(net)
     }
 
@@ -268,7 +269,7 @@ impl TlsNet {
         let is_beside = |link: &&Link| origin.session.is_of_mesh() && peers.contains(&link.peer);
         let links = self.links.iter().flatten().filter(is_beside);
         let beside: Vec<_> = links.map(|link| (link.peer, link.tcp())).collect();
-        let attempt = Attempt::new(self.limits.connect).beside(&beside);
+        let attempt = Attempt::ended_by(origin.session.halt.clone(), self.limits.connect).beside(&beside);
         Self::connect(origin, Calls::Once, peers, &attempt)
     }
 

@@ -12,6 +12,7 @@ use crate::arrival::{Door, Guests};
 use crate::attempt::Attempt;
 use crate::dial::{Dialer, Patience};
 use crate::greeting::Terms;
+use crate::halt::Halt;
 use crate::identity::Identity;
 use crate::limits::Limits;
 use crate::meter::WireMeter;
@@ -33,6 +34,8 @@ pub(crate) struct Session {
     pub(crate) limits: Limits,
     pub(crate) switchboard: Arc<Switchboard>,
     pub(crate) meter: Arc<WireMeter>,
+    /// Ends all of its streams.
+    pub(crate) halt: Halt,
     /// For the peers that this party calls: those with higher numbers.
     dialers: Vec<Dialer>,
 }
@@ -75,7 +78,8 @@ impl Session {
         let acceptor = Acceptor::start(listener, door, limits.handshake, switchboard.clone())?;
         let (parties, root) = (nodes.len(), StreamId::root());
         let callers = Party::all(parties).collect();
-        Ok((Session { me, parties, root, callers, limits, switchboard, meter, dialers }, acceptor))
+        let halt = Halt::of_node();
+        Ok((Session { me, parties, root, callers, limits, switchboard, meter, halt, dialers }, acceptor))
     }
 
     /// Whether its parties come and go.
@@ -102,6 +106,7 @@ impl Session {
             limits: self.limits,
             switchboard: self.switchboard.clone(),
             meter: self.meter.clone(),
+            halt: self.halt.child(),
             dialers: self.dialers.iter().filter_map(renumbered).collect(),
         })
     }

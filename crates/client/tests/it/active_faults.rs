@@ -160,6 +160,28 @@ fn nodes_that_wait_in_vain_for_each_other_say_so_while_the_client_listens() {
     assert!(matches!(error, Error::Contested(_)) && error.to_string().contains("refused"), "{error}");
 }
 
+/// It would otherwise wait for the peer for much longer than a stop may take, with the store open.
+#[test]
+fn a_node_that_stops_while_a_peer_hangs_leaves_its_store_to_the_next_start() {
+    let mut cluster = with_key(24, &[]);
+    cluster.stop(2);
+    start_cheating(&mut cluster, 2, Cheat::Hangs);
+    cluster.wait_until_ready();
+    fill(&cluster);
+    cluster.stop(3);
+    let client = cluster.client();
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ecb(&client, "k", Padding::None, &data(16)));
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(!asked.is_finished(), "the nodes wait for the one that hangs");
+        cluster.stop(0);
+        // It panics if a thread has the store still open.
+        drop(cluster.store_of(0));
+        cluster.stop(1);
+        asked.join().expect("no panic").expect_err("two of four are wrong, and two are gone");
+    });
+}
+
 #[test]
 fn a_client_that_pauses_for_too_long_is_told_the_limit() {
     let cluster = with_key(24, &[]);

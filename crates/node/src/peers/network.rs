@@ -78,6 +78,11 @@ impl Network {
         self.members.others().try_for_each(|peer| self.peers.order(peer, order))
     }
 
+    /// Ends all streams, and those of standby pairs: a peer that stalls holds up no thread any more.
+    pub(crate) fn halt(&self) {
+        self.mesh.halt();
+    }
+
     /// Whether all nodes are connected.
     pub(crate) fn is_complete(&self) -> bool {
         self.peers.connected().len() == self.members.nodes

@@ -36,7 +36,9 @@ use crate::threads::{POLL_INTERVAL, Threads};
 
 /// How long a pair that ends waits for its requests. A node that stops keeps their connections until then,
 /// and their clients have to ask again.
-const LAST_THREADS: Duration = Duration::from_secs(2);
+const LAST_REQUESTS: Duration = Duration::from_secs(2);
+/// How long it then waits until its threads have noticed that nothing comes from the partner any more.
+const LAST_THREADS: Duration = Duration::from_secs(5);
 
 /// A pair that was not ready for this long, while all nodes were connected, begins anew. Much longer than the
 /// two nodes take for their common secrets and an epoch.
@@ -202,8 +204,11 @@ impl Pair {
             // A thread that panicked has already ended.
             let _ = thread.join();
         }
-        if !core.threads.wait(LAST_THREADS) {
-            tracing::info!("some threads of a standby pair still wait for a client or its partner");
+        if !core.threads.wait(LAST_REQUESTS) {
+            core.network.halt();
+            if !core.threads.wait(LAST_THREADS) {
+                tracing::info!("some threads of a standby pair have not ended yet");
+            }
         }
     }
 

@@ -150,6 +150,47 @@ fn a_stream_that_is_of_no_use_any_more_is_not_waited_for() {
     assert!(began.elapsed() < LONG / 4, "{:?}", began.elapsed());
 }
 
+/// As for a peer that stalls when this node is to stop.
+#[test]
+fn a_mesh_that_is_halted_fails_whatever_waits_for_a_peer_also_on_forks_and_among_some_nodes() {
+    let meshes = Cluster::new(3).start_all();
+    let pairs = [0, 1].map(|me: usize| meshes[me].among(set(&[0, 1])).expect("a mesh of two"));
+    let mut of_all = all_of(open(&[(0, &meshes[0]), (1, &meshes[1])], "all", LONG));
+    let of_pair = all_of(open(&[(0, &pairs[0]), (1, &pairs[1])], "pair", LONG));
+    let forks = run(of_pair, |mut net| (net.fork().expect("fork"), net));
+    let (mut ours, theirs): (Vec<_>, Vec<_>) = forks.into_iter().partition(|(_, net)| net.me() == Party(1));
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let (of_all, (fork, _)) = (&mut of_all[1], &mut ours[0]);
+        let waits = [
+            scope.spawn(move || of_all.recv(Party(0), &mut [0])),
+            scope.spawn(move || fork.recv(Party(0), &mut [0])),
+            scope.spawn(|| meshes[1].open("nobody comes", set(&[0, 1]), LONG).map(drop)),
+            scope.spawn(|| pairs[1].open("nobody comes", set(&[0, 1]), LONG).map(drop)),
+        ];
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(waits.iter().all(|wait| !wait.is_finished()));
+        meshes[1].halt();
+        for wait in waits {
+            let ended = wait.join().expect("no panic").expect_err("nothing came");
+            assert!(ended.to_string().contains("ended the work"), "{ended}");
+        }
+    });
+    assert!(began.elapsed() < LONG / 4, "{:?}", began.elapsed());
+    assert!(meshes[1].open("too late", set(&[0, 1]), LONG).is_err());
+    drop(theirs);
+}
+
+/// Its node goes on without the pair.
+#[test]
+fn a_mesh_of_some_nodes_that_is_halted_leaves_that_of_all_alone() {
+    let meshes = Cluster::new(2).start_all();
+    let part = meshes[0].among(set(&[0, 1])).expect("a mesh of two");
+    part.halt();
+    assert!(part.open("pair", set(&[0, 1]), LONG).is_err());
+    run(all_of(open(&[(0, &meshes[0]), (1, &meshes[1])], "all", LONG)), talk);
+}
+
 fn run_all<T: Send, U: Send>(each: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
     let work = &work;
     std::thread::scope(|scope| {
