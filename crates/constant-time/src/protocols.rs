@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use polyclave_cipher::{AnyMap, Builder, Cells, Circuit, Matrix, Port, Table, catalog, cleartext, compile};
+use parking_lot::Mutex;
+use polyclave_cipher::{
+    AnyMap, Builder, Cells, Circuit, Direction, Matrix, Port, Table, catalog, cleartext, compile,
+};
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
@@ -10,12 +13,14 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session, SharedValue};
 use polyclave_protocol::release::{Checked, Released, Unverified};
 use polyclave_protocol::replicated::{
-    GarbledThreeConfig, Passive, ReplicatedActiveConfig, ReplicatedConfig, ReplicatedFourConfig,
+    FewRoundsConfig, GarbledThreeConfig, Passive, ReplicatedActiveConfig, ReplicatedConfig,
+    ReplicatedFourConfig,
 };
-use polyclave_protocol::service::ServiceSession;
-use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::session::{HandshakeParameters, greet, hello};
 use polyclave_protocol::shamir::{self, Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
 use polyclave_protocol::spdz::{self, LookupMethod, Packing, SpdzConfig};
+use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{self, Macs, Preprocessing, TinyTableConfig};
 use polyclave_protocol::{Party, PartySet, Result};
@@ -23,6 +28,7 @@ use polyclave_protocol_lab::dealers::InsecureDealing;
 use polyclave_protocol_lab::garbled::projection::{Labels, ProjectionConfig};
 use polyclave_protocol_lab::garbled::{GarbledConfig, Gates};
 use polyclave_protocol_lab::lut::{LutConfig, Method};
+use zeroize::Zeroizing;
 
 use crate::Subject;
 use crate::net::{Watched, run_parties};
@@ -35,6 +41,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("replicated-active: a proof of many products", proof_of_many_products),
     ("replicated-four: the tower, gates and ANDs", replicated_four),
     ("garbled-three: whoever evaluates, and a stored circuit", garbled_three),
+    ("few rounds: a hello in one round, and a block through a circuit from the stock", few_rounds),
     ("replicated: to Shamir sharing", || to_shamir(|_| ())),
     ("spdz: material dealt", spdz_dealt),
     ("tinytable: material dealt", tinytable_dealt),
@@ -235,6 +242,43 @@ fn garbled_three() {
         let sources = compiled.inputs().iter().map(|_| Input::Shared(&shared)).collect::<Vec<_>>();
         let answer = evaluate(&mut protocol, &compiled, 1, &sources, one, net)?.remove(0);
         assert!(is_secret(answer.reveal_own_shares()));
+        Ok(())
+    });
+}
+
+/// One circuit, which is taken as it was made.
+struct OneCircuit(Mutex<Option<Zeroizing<Vec<u8>>>>);
+
+impl Stock for OneCircuit {
+    fn take(&self, kind: &Kind, _: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        panic!("a session can go on without {}", kind.name)
+    }
+
+    fn take_if_there(&self, _: &Kind, _: usize, _: &mut dyn Net) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(self.0.lock().take())
+    }
+}
+
+/// As nodes serve that are far from each other: a session that was prepared, and a circuit that was made
+/// ahead, on a block and a key that parties share.
+fn few_rounds() {
+    let config = FewRoundsConfig::default();
+    let aes = catalog::find("aes-128").expect("listed");
+    let circuit = aes.circuit(Direction::Encrypt).expect("it encrypts").as_ref().clone();
+    run_parties(config.parties(), |net| {
+        net.in_private = true;
+        let setup = config.setup(net)?;
+        net.in_private = false;
+        let terms = config.handshake(HandshakeParameters::new(config.parties()));
+        let (mut making, prepared) = greet(&terms, net)?.open_and_prepare(net, |_| Ok(()))?;
+        let (mut using, _) = prepared.begin(&terms, net, |_| Ok(()))?;
+        let kinds = config.kinds(net.me());
+        let kind = kinds.iter().find(|kind| kind.name == "garbled circuits of AES-128").expect("listed");
+        let made = config.make_material(&setup, making.stream(), kind, 1, net)?;
+        let stock = Arc::new(OneCircuit(Mutex::new(Some(made))));
+        let mut protocol = config.join_stocked(&setup, using.stream(), net.members(), stock.clone())?;
+        let outputs = session_of(&mut protocol, &circuit, 1, net)?;
+        assert!(outputs == in_the_clear(&circuit, 1) && stock.0.lock().is_none());
         Ok(())
     });
 }

@@ -101,6 +101,11 @@ impl FaultInjection {
         InjectedNet { net, cheat: self.cheat }
     }
 
+    /// The network that the hello uses. No cheat changes what is said there.
+    pub(crate) fn net_in_hello(self, net: &mut dyn Net) -> InjectedNet<'_> {
+        InjectedNet { net, cheat: self.cheat.filter(|cheat| *cheat == Cheat::GreetsLate) }
+    }
+
     /// Whether this node leaves a hello before it opens its nonce.
     pub(crate) fn leaves_hello(self) -> bool {
         let leaves = self.cheat == Some(Cheat::LeavesHellos);

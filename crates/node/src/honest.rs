@@ -26,6 +26,10 @@ impl FaultInjection {
         net
     }
 
+    pub(crate) fn net_in_hello(self, net: &mut dyn Net) -> InjectedNet<'_> {
+        net
+    }
+
     pub(crate) fn leaves_hello(self) -> bool {
         false
     }

@@ -287,6 +287,7 @@ fn start(
             .then(|| Duration::from_millis(settings.latency.from_ms.into())),
         failed_payments_an_hour: limits.failed_payments_an_hour,
         computed: Arc::default(),
+        begun_at_once: AtomicU64::default(),
         faults,
         of_all: None,
     };

@@ -220,7 +220,7 @@ mod tests {
         let all = Arc::<Threads>::default();
         let part = Threads::of_part(&all);
         let (end, ended) = sync_channel::<()>(0);
-        part.spawn("of a part", move || drop(ended.recv())).expect("started");
+        part.spawn("of a part", move || _ = ended.recv()).expect("started");
         drop(part);
         assert!(!all.wait(Duration::ZERO));
         drop(end);

@@ -174,11 +174,11 @@ fn since(seconds: u64) -> String {
 
 /// How few blocks are computed, in a line.
 fn few_blocks(latency: &Latency) -> String {
-    let Latency { round_trip_ms, from_ms, blocks } = latency;
+    let Latency { round_trip_ms, from_ms, blocks, at_once } = latency;
     match round_trip_ms {
         None => format!("the first node measures it; {blocks} blocks went through garbled circuits"),
         Some(ms) if ms >= from_ms => format!(
-            "{ms} ms there and back: few blocks at a time go through garbled circuits ({blocks} so far)"
+            "{ms} ms there and back: few blocks at a time go through garbled circuits ({blocks} so far; {at_once} requests began in one round)"
         ),
         Some(ms) => format!(
             "{ms} ms there and back: all blocks are computed in rounds, below {from_ms} ms ({blocks} went through garbled circuits)"

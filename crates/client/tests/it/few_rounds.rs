@@ -1,11 +1,12 @@
 //! Three nodes under `replicated-active` that think they are far from each other: a few blocks at a time go
 //! through garbled circuits, in every mode, and nobody gets a wrong one.
 
-use polyclave_api::{Mode, Reason};
+use polyclave_api::{Mode, Reason, Right};
 use polyclave_client::{Client, Error, Padding, Result};
 use polyclave_config::{LatencySettings, NodeDir};
 use polyclave_node::Cheat;
 use polyclave_node::admin::{Answer, Instruction, Status, order};
+use polyclave_transport::Identity;
 
 use crate::common::active::start_cheating;
 use crate::common::messages::{
@@ -161,6 +162,48 @@ fn many_blocks_go_through_rounds_and_so_do_few_once_no_circuit_is_left() {
     assert_eq!(kinds, ["garbled circuits of AES-128"], "of what nobody asked for there is none");
 }
 
+/// The first of a channel takes two rounds.
+#[test]
+fn requests_begin_in_one_round_also_after_one_that_a_node_refused_and_with_a_node_that_has_started_again() {
+    let mut cluster = start();
+    let client = cluster.client();
+    client.import(key("k", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
+    let right = Oracle::new("aes-128", &data(16)).ecb(&data(16));
+    let of = |client: &Client| ecb(client, "k", Padding::None, &data(16));
+    warm(&cluster, &|| drop(insist(&|| of(&client))));
+    let at_once = |cluster: &TestCluster| {
+        (0..3).map(|node| status(cluster, node).latency.expect("it has circuits").at_once).min()
+    };
+    let goes_on = |cluster: &TestCluster| {
+        let before = at_once(cluster);
+        cluster.wait_until(|| {
+            assert_eq!(insist(&|| of(&client)), right);
+            at_once(cluster) > before
+        });
+    };
+    goes_on(&cluster);
+
+    // The third node allows it less than the others do.
+    let identity = Identity::generate_named("partly", 1).expect("an identity");
+    let partly = cluster.client_of("partly", &identity);
+    cluster.allow_at(&cluster.local.nodes[..2], "partly", &[Right::Encrypt], &["k"]);
+    cluster.allow_at(&cluster.local.nodes[2..], "partly", &[Right::Decrypt], &["k"]);
+    cluster.wait_until(|| partly.status().iter().all(|(_, status)| status.is_ok()));
+    let refused = of(&partly).expect_err("one node refuses it");
+    assert!(
+        matches!(&refused, Error::Refused { refusal, .. } if refusal.reason == Reason::Denied),
+        "{refused}"
+    );
+    goes_on(&cluster);
+
+    for node in 0..3 {
+        cluster.stop(node);
+        cluster.restart(node);
+        cluster.wait_until_ready();
+        goes_on(&cluster);
+    }
+}
+
 #[test]
 fn nodes_that_are_near_make_no_circuits() {
     let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
@@ -180,6 +223,7 @@ fn nodes_that_are_near_make_no_circuits() {
     let status = status(&cluster, 0);
     let latency = status.latency.expect("the protocol has circuits");
     assert!(latency.round_trip_ms.is_some() && latency.blocks == 0, "{latency:?}");
+    assert_eq!(latency.at_once, 0, "rounds of a hello are short here, and a channel need not be closed");
     assert!(status.stock.is_empty(), "{:?}", status.stock);
 }
 

@@ -1,13 +1,14 @@
 //! How a request begins among the nodes: it gets a channel, and the nodes compare it in the hello round.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
-use polyclave_protocol::session::{self, AgreedSession, Greeted, HandshakeParameters};
+use polyclave_protocol::session::{self, AgreedSession, Greeted, HandshakeParameters, Prepared};
 use polyclave_transport::TlsNet;
 
 use crate::material::epoch::{Allowance, SessionContext, SessionContextId};
@@ -70,6 +71,10 @@ pub(crate) const COMPUTE: Duration = Duration::from_secs(45);
 /// each of them is a refusal in the audit logs. (An honest client repeats a request only a few times. A
 /// client that cheats as well can ask for any number of sessions and take the one that it likes. It does not
 /// matter then which node speaks last.)
+///
+/// Nodes that are far from each other and have prepared the session ([`Prepared`]) say hello in one round. If
+/// that fails, for whatever reason, they begin once again, in two rounds and on another channel. So there is
+/// one more draw, and requests that a node refuses are refused as in two rounds.
 pub(crate) fn begin<'c>(
     service: &'c Service,
     plan: &Plan,
@@ -77,26 +82,39 @@ pub(crate) fn begin<'c>(
     client_is_there: &mut dyn FnMut() -> bool,
 ) -> Result<Begun<'c>, NotBegun> {
     let deadline = Instant::now() + FOLLOW;
+    let mut may_be_at_once = plan.is_first_try;
     loop {
         let mut channel = acquire(service, plan, deadline, client_is_there)?;
         let circuits = channel.circuits();
+        let memory = service.memory.part_bytes();
+        let allowance = Allowance { memory, takes_circuits: circuits.is_some() };
+        let stock = context.stock(&service.material, allowance);
+        let ahead = stock.as_deref().zip(circuits);
+        match begin_at_once(service, plan, context, (&mut channel, may_be_at_once), ahead) {
+            None => {}
+            Some(Ok(session)) => {
+                await_computation(service, plan, channel.net().map_err(unavailable)?);
+                return Ok(Begun { channel, session, stock });
+            }
+            Some(Err(e)) if Instant::now() + HELLO < deadline => {
+                tracing::debug!(error = service.members.message(&e), "a hello in one round failed");
+                may_be_at_once = false;
+                continue;
+            }
+            Some(Err(e)) => return Err(blame(unavailable(e.clone()), &e).into()),
+        }
         let net = channel.net().map_err(|e| NotBegun::Refused(unavailable(e)))?;
         let until = Instant::now() + HELLO;
         match greet(service, plan, (context.id(), circuits), net, until) {
             Ok(_) if service.faults.leaves_hello() => {}
             Ok(greeted) => {
-                let memory = service.memory.part_bytes();
-                let allowance = Allowance { memory, takes_circuits: circuits.is_some() };
-                let stock = context.stock(&service.material, allowance);
-                let ahead = stock.as_deref().zip(circuits);
-                let opened = open(greeted, ahead, &mut service.faults.net_of_peers(net));
-                net.set_deadline(None);
-                net.set_idle_limit(match plan.request.operation.describe().only_uses() {
-                    true => service.faults.silence(service.strategy.patience().silence),
-                    false => COMPUTE,
-                });
+                let opened = open(greeted, ahead, &mut service.faults.net_in_hello(net));
+                await_computation(service, plan, net);
                 return match opened {
-                    Ok(session) => Ok(Begun { channel, session, stock }),
+                    Ok((session, next)) => {
+                        channel.prepare(next);
+                        Ok(Begun { channel, session, stock })
+                    }
                     // Nobody knows which node cheats, and the others may continue on this channel.
                     Err(e @ Error::Equivocation { .. }) => {
                         Err(Refusal::new(Reason::Disagreement, e.to_string()).into())
@@ -136,6 +154,71 @@ pub(crate) fn begin<'c>(
     }
 }
 
+/// From the hello on, a node waits as long as its peers may compute.
+fn await_computation(service: &Service, plan: &Plan, net: &mut TlsNet) {
+    net.set_deadline(None);
+    net.set_idle_limit(match plan.request.operation.describe().only_uses() {
+        true => service.faults.silence(service.strategy.patience().silence),
+        false => COMPUTE,
+    });
+}
+
+/// Runs the hello in one round. `None` if it takes two: the leading node decides that. What is claimed ahead
+/// goes with the leading node's message, before the others have compared the request; if they differ, it is
+/// lost. After an error the channel is of no use any more.
+fn begin_at_once(
+    service: &Service,
+    plan: &Plan,
+    context: &SessionContext,
+    (channel, may_be): (&mut ChannelLease<'_>, bool),
+    ahead: Option<(&BoundedStock, Ahead)>,
+) -> Option<Result<AgreedSession, Error>> {
+    let (circuits, announced, prepared) = (channel.circuits(), channel.is_at_once(), channel.take_prepared());
+    let (digest, key) = (&plan.digest, &plan.key_digest());
+    let parameters = handshake(service, context.id(), ACCEPTED, (digest, key), circuits);
+    let prepared = prepared.filter(|prepared| may_be && prepared.fits(&parameters));
+    let prepared = match (announced, prepared) {
+        (Some(false), _) | (None, None) => return None,
+        (Some(true), None) => {
+            let detail = "a hello in one round was announced, and cannot be here".into();
+            return Some(Err(Error::System(detail)));
+        }
+        (_, Some(prepared)) => prepared,
+    };
+    let leads = announced.is_none();
+    if leads && circuits.is_none() {
+        return None;
+    }
+    let claim = ahead.filter(|(_, ahead)| ahead.count > 0);
+    let run = || {
+        let net = channel.net()?;
+        net.set_idle_limit(HELLO);
+        net.set_deadline(Some(Instant::now() + HELLO));
+        let began = Instant::now();
+        if leads {
+            announce(Some(&Announced { ticket: plan.ticket, circuits, at_once: true }), net)?;
+        }
+        let net = &mut service.faults.net_in_hello(net);
+        let begun = prepared.begin(&parameters, net, |net| match claim {
+            Some((stock, ahead)) if leads => stock.claim_ahead(ahead, net),
+            _ => Ok(()),
+        })?;
+        if leads {
+            service.delay.note(began.elapsed());
+        } else if let Some((stock, ahead)) = claim {
+            stock.claim_ahead(ahead, net)?;
+        }
+        Ok(begun)
+    };
+    let (session, next) = match run() {
+        Ok(begun) => begun,
+        Err(e) => return Some(Err(e)),
+    };
+    channel.prepare(next);
+    service.begun_at_once.fetch_add(1, Relaxed);
+    Some(Ok(session))
+}
+
 /// Announces the request, if this node leads, and runs the first round of the hello. The second round must
 /// end within the same time limit.
 fn greet(
@@ -150,11 +233,11 @@ fn greet(
     let leads = leads(net);
     let began = Instant::now();
     if leads {
-        announce(Some(&Announced { ticket: plan.ticket, circuits }), net)?;
+        announce(Some(&Announced { ticket: plan.ticket, circuits, at_once: false }), net)?;
     }
     let (digest, key) = (&plan.digest, &plan.key_digest());
     let parameters = handshake(service, context_id, ACCEPTED, (digest, key), circuits);
-    let greeted = session::greet(&parameters, &mut service.faults.net_of_peers(net));
+    let greeted = session::greet(&parameters, &mut service.faults.net_in_hello(net));
     match &greeted {
         Ok(greeted) => {
             if leads {
@@ -180,15 +263,17 @@ fn open(
     greeted: Greeted,
     ahead: Option<(&BoundedStock, Ahead)>,
     net: &mut dyn Net,
-) -> Result<AgreedSession, Error> {
+) -> Result<(AgreedSession, Prepared), Error> {
     match ahead {
-        None | Some((_, Ahead { count: 0, .. })) => greeted.open(net),
-        Some((stock, ahead)) if leads(net) => greeted.open_and(net, |net| stock.claim_ahead(ahead, net)),
-        Some((stock, ahead)) => {
-            let session = greeted.open(net)?;
-            stock.claim_ahead(ahead, net)?;
-            Ok(session)
+        Some((stock, ahead)) if ahead.count > 0 && leads(net) => {
+            greeted.open_and_prepare(net, |net| stock.claim_ahead(ahead, net))
         }
+        Some((stock, ahead)) if ahead.count > 0 => {
+            let opened = greeted.open_and_prepare(net, |_| Ok(()))?;
+            stock.claim_ahead(ahead, net)?;
+            Ok(opened)
+        }
+        _ => greeted.open_and_prepare(net, |_| Ok(())),
     }
 }
 

@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use polyclave_api::{Reason, Refusal};
+use polyclave_protocol::session::Prepared;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
 use crate::error::stops;
 use crate::material::stock::bounded::Ahead;
 use crate::requests::begin::{NOT_HERE, NotBegun, blame, unavailable};
-use crate::requests::channels::{Channels, Lent, Turn};
+use crate::requests::channels::{Announced, Channel, Channels, Lent, Turn};
 use crate::requests::follow::decline;
 use crate::requests::memory::{Memory, Part};
 use crate::requests::plan::Plan;
@@ -28,12 +29,14 @@ const SOON_BACK: Duration = Duration::from_millis(300);
 /// A channel for one request. When dropped it goes back to where it came from, to be used again if it is
 /// [`sound`](ChannelLease::sound).
 pub(crate) struct ChannelLease<'c> {
-    net: Option<TlsNet>,
+    channel: Option<Channel>,
     home: Home<'c>,
     /// The memory in which the request is computed; none if the request only makes or deletes a key.
     _memory: Option<Part<'c>>,
     sound: bool,
     circuits: Option<Ahead>,
+    /// What the leading node has said of it, at another node.
+    announced: Option<Announced>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "moved once for each request")]
@@ -44,7 +47,25 @@ enum Home<'c> {
 
 impl ChannelLease<'_> {
     pub(crate) fn net(&mut self) -> Result<&mut TlsNet, Error> {
-        self.net.as_mut().ok_or_else(|| Error::System("the channel is gone".into()))
+        let channel = self.channel.as_mut().map(|channel| &mut channel.net);
+        channel.ok_or_else(|| Error::System("the channel is gone".into()))
+    }
+
+    /// What was fixed for this session when the last one began. Only for one attempt.
+    pub(super) fn take_prepared(&mut self) -> Option<Prepared> {
+        self.channel.as_mut()?.prepared.take()
+    }
+
+    /// Keeps what is fixed for the next session.
+    pub(super) fn prepare(&mut self, next: Prepared) {
+        if let Some(channel) = &mut self.channel {
+            channel.prepared = Some(next);
+        }
+    }
+
+    /// Whether the leading node has announced a hello in one round. `None` at that node itself.
+    pub(super) fn is_at_once(&self) -> Option<bool> {
+        self.announced.map(|announced| announced.at_once)
     }
 
     /// Whether the client must give up the channel, which it leaves idle, because a client with fewer
@@ -70,12 +91,12 @@ impl ChannelLease<'_> {
 
 impl Drop for ChannelLease<'_> {
     fn drop(&mut self) {
-        let net = self.net.take().filter(|_| self.sound);
+        let channel = self.channel.take().filter(|_| self.sound);
         match &mut self.home {
-            Home::Pool(channels, serving, client) => channels.put(*serving, client, net),
+            Home::Pool(channels, serving, client) => channels.put(*serving, client, channel),
             Home::Lender(lent) => {
-                if let Some(net) = net {
-                    lent.give_back(net);
+                if let Some(channel) = channel {
+                    lent.give_back(channel);
                 }
             }
         }
@@ -116,8 +137,8 @@ fn lead<'c>(
     loop {
         tries += 1;
         await_members(service, plan)?;
-        let net = match service.channels.take(serving, &plan.client, QUEUE, client_is_there) {
-            Turn::Free(net) => Some(net),
+        let channel = match service.channels.take(serving, &plan.client, QUEUE, client_is_there) {
+            Turn::Free(channel) => Some(channel),
             Turn::Open => None,
             Turn::Busy if service.threads.is_stopping() => return Err(stops(service.members.me)),
             Turn::Busy => {
@@ -132,15 +153,16 @@ fn lead<'c>(
         // From here on the channel counts as lent, until this is dropped.
         let home = Home::Pool(&service.channels, serving, plan.client.clone());
         let circuits = service.takes_circuits(&plan.request).then(|| service.foresight.of(&plan.likeness()));
-        let mut channel = ChannelLease { net, home, _memory: None, sound: false, circuits };
-        channel._memory = take_memory(&service.memory, plan, until)?;
-        if channel.net.is_some() {
-            return Ok(channel);
+        let mut lease =
+            ChannelLease { channel, home, _memory: None, sound: false, circuits, announced: None };
+        lease._memory = take_memory(&service.memory, plan, until)?;
+        if lease.channel.is_some() {
+            return Ok(lease);
         }
         match service.network.open_channel(serving) {
             Ok(net) => {
-                channel.net = Some(net);
-                return Ok(channel);
+                lease.channel = Some(Channel::new(net));
+                return Ok(lease);
             }
             // The request has used nothing yet.
             Err(e) if tries < service.strategy.patience().channel_tries => {
@@ -192,16 +214,17 @@ fn follow<'c>(
             Ok(mut lent) => {
                 return match take_memory(&service.memory, plan, Instant::now() + FOLLOWERS_TURN) {
                     Ok(memory) => {
-                        let (net, circuits) = (lent.net(), lent.circuits);
-                        let home = Home::Lender(lent);
-                        Ok(ChannelLease { net, home, _memory: memory, sound: false, circuits })
+                        let (channel, announced) = (lent.channel(), lent.announced);
+                        let (home, circuits) = (Home::Lender(lent), announced.circuits);
+                        let announced = Some(announced);
+                        Ok(ChannelLease { channel, home, _memory: memory, sound: false, circuits, announced })
                     }
                     Err(busy) => {
                         // The other nodes need not wait for this one.
-                        let circuits = lent.circuits;
-                        let declined = |net| decline(service, net, NOT_HERE, circuits);
-                        if let Some(net) = lent.net().and_then(declined) {
-                            lent.give_back(net);
+                        let announced = lent.announced;
+                        let declined = |channel| decline(service, channel, NOT_HERE, announced);
+                        if let Some(channel) = lent.channel().and_then(declined) {
+                            lent.give_back(channel);
                         }
                         Err(busy.into())
                     }

@@ -4,6 +4,7 @@
 //! announces the request on that channel, so that all nodes run the same request on the same channel. The
 //! leader orders new channels over the control streams ([`crate::peers`]). A channel on which anything failed
 //! is dropped and never used again. [`crate::requests::turns`] decides which request gets the next channel.
+//! What the nodes have fixed for the next session stays with the channel.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,6 +14,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::Result;
 use polyclave_protocol::net::Net;
+use polyclave_protocol::session::Prepared;
 use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::TlsNet;
 
@@ -27,6 +29,8 @@ const PING: u8 = 1;
 const REQUEST: u8 = 2;
 /// The same for a request that takes garbled circuits from the stock. What is claimed ahead follows.
 const REQUEST_WITH_CIRCUITS: u8 = 3;
+/// The same with a hello in one round.
+const REQUEST_AT_ONCE: u8 = 4;
 
 /// A channel that no request has used for this long is closed.
 const IDLE: Duration = Duration::from_secs(60);
@@ -49,8 +53,22 @@ struct State {
     free: HashMap<PartySet, Vec<Free>>,
 }
 
+/// Connections with all nodes of a serving set.
+pub(crate) struct Channel {
+    pub(crate) net: TlsNet,
+    /// With it the next request may begin in one round.
+    pub(crate) prepared: Option<Prepared>,
+}
+
+impl Channel {
+    /// A channel that has just been opened.
+    pub(crate) fn new(net: TlsNet) -> Channel {
+        Channel { net, prepared: None }
+    }
+}
+
 struct Free {
-    net: TlsNet,
+    channel: Channel,
     /// When a request last used it.
     used: Instant,
     /// When its followers were last pinged.
@@ -61,7 +79,7 @@ struct Free {
 #[expect(clippy::large_enum_variant, reason = "moved once for each request")]
 pub(crate) enum Turn {
     /// Use this channel.
-    Free(TlsNet),
+    Free(Channel),
     /// Open another one.
     Open,
     /// Try again later.
@@ -104,7 +122,7 @@ impl Channels {
         // There may be a channel for the next request, too.
         self.changed.notify_all();
         if let Some(free) = state.free.get_mut(&serving).and_then(Vec::pop) {
-            return Turn::Free(free.net);
+            return Turn::Free(free.channel);
         }
         if state.turns.lent_of_all() + state.free.values().map(Vec::len).sum::<usize>() > SETS * self.most {
             close_one(&mut state.free);
@@ -113,11 +131,11 @@ impl Channels {
     }
 
     /// Takes a channel back from a client. It stays open if it can serve again.
-    pub(crate) fn put(&self, serving: PartySet, client: &str, net: Option<TlsNet>) {
+    pub(crate) fn put(&self, serving: PartySet, client: &str, channel: Option<Channel>) {
         let mut state = self.lock();
         state.turns.give_back(client, serving);
-        if let Some(net) = net {
-            let free = Free { net, used: Instant::now(), spoken: Instant::now() };
+        if let Some(channel) = channel {
+            let free = Free { channel, used: Instant::now(), spoken: Instant::now() };
             state.free.entry(serving).or_default().push(free);
         }
         self.changed.notify_all();
@@ -138,8 +156,8 @@ impl Channels {
         }
         for (serving, mut free) in due {
             free.spoken = Instant::now();
-            let keep =
-                free.used.elapsed() < IDLE && free.net.is_alive() && announce(None, &mut free.net).is_ok();
+            let net = &mut free.channel.net;
+            let keep = free.used.elapsed() < IDLE && net.is_alive() && announce(None, net).is_ok();
             let mut state = self.lock();
             let lent = state.turns.lent(serving);
             let others = state.free.entry(serving).or_default();
@@ -182,14 +200,20 @@ pub(crate) struct Announced {
     /// If few blocks go through garbled circuits, as far as there are some in stock: those that are claimed
     /// ahead.
     pub(crate) circuits: Option<Ahead>,
+    /// Whether the hello takes one round. Only with circuits.
+    pub(crate) at_once: bool,
 }
 
 /// Tells the followers which request this channel now serves, or only that the leader is alive.
 pub(crate) fn announce(request: Option<&Announced>, net: &mut TlsNet) -> Result<()> {
     let mut message = [PING; ANNOUNCEMENT];
     let mut ahead = None;
-    if let Some(Announced { ticket, circuits }) = request {
-        message[0] = if circuits.is_some() { REQUEST_WITH_CIRCUITS } else { REQUEST };
+    if let Some(Announced { ticket, circuits, at_once }) = request {
+        message[0] = match (circuits, at_once) {
+            (None, _) => REQUEST,
+            (Some(_), false) => REQUEST_WITH_CIRCUITS,
+            (Some(_), true) => REQUEST_AT_ONCE,
+        };
         message[1..].copy_from_slice(ticket);
         ahead = circuits.map(Ahead::bytes);
     }
@@ -208,11 +232,12 @@ pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Ann
     ticket.copy_from_slice(&message[1..]);
     match message[0] {
         PING => Ok(None),
-        REQUEST => Ok(Some(Announced { ticket, circuits: None })),
-        REQUEST_WITH_CIRCUITS => {
+        REQUEST => Ok(Some(Announced { ticket, circuits: None, at_once: false })),
+        kind @ (REQUEST_WITH_CIRCUITS | REQUEST_AT_ONCE) => {
             let mut ahead = [0; 2];
             net.recv(leader, &mut ahead)?;
-            Ok(Some(Announced { ticket, circuits: Some(Ahead::of(ahead)) }))
+            let at_once = kind == REQUEST_AT_ONCE;
+            Ok(Some(Announced { ticket, circuits: Some(Ahead::of(ahead)), at_once }))
         }
         other => {
             let detail = format!("an announcement of kind {other}");
@@ -223,33 +248,33 @@ pub(crate) fn next_request(leader: Party, net: &mut TlsNet) -> Result<Option<Ann
 
 /// A channel that a follower has lent to a request. It goes back to the thread that listens on it.
 pub(crate) struct Lent {
-    net: Option<TlsNet>,
-    /// As in [`Announced`].
-    pub(crate) circuits: Option<Ahead>,
-    home: SyncSender<Option<TlsNet>>,
+    channel: Option<Channel>,
+    /// What the leader has said.
+    pub(crate) announced: Announced,
+    home: SyncSender<Option<Channel>>,
 }
 
 impl Lent {
     /// Lends a channel. The receiver gets it back, or gets `None` if it no longer works.
-    pub(crate) fn new(net: TlsNet, circuits: Option<Ahead>) -> (Lent, Receiver<Option<TlsNet>>) {
+    pub(crate) fn new(channel: Channel, announced: Announced) -> (Lent, Receiver<Option<Channel>>) {
         let (home, back) = sync_channel(1);
-        (Lent { net: Some(net), circuits, home }, back)
+        (Lent { channel: Some(channel), announced, home }, back)
     }
 
     /// Takes the channel out, to be returned with [`Lent::give_back`].
-    pub(crate) fn net(&mut self) -> Option<TlsNet> {
-        self.net.take()
+    pub(crate) fn channel(&mut self) -> Option<Channel> {
+        self.channel.take()
     }
 
     /// Returns the channel, which is free again.
-    pub(crate) fn give_back(&mut self, net: TlsNet) {
-        self.net = Some(net);
+    pub(crate) fn give_back(&mut self, channel: Channel) {
+        self.channel = Some(channel);
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
         // The listening thread may have ended with the node.
-        let _ = self.home.try_send(self.net.take());
+        let _ = self.home.try_send(self.channel.take());
     }
 }

@@ -4,11 +4,9 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
-use polyclave_transport::TlsNet;
 
-use crate::material::stock::bounded::Ahead;
 use crate::requests::begin::{Acceptance, HELD_BACK, HELLO, NOT_HERE, handshake};
-use crate::requests::channels::{Announced, Lent, PING_EVERY, next_request};
+use crate::requests::channels::{Announced, Channel, Lent, PING_EVERY, next_request};
 use crate::requests::service::Service;
 use crate::threads::IDLE_LOOK;
 
@@ -20,14 +18,14 @@ const ARRIVAL: Duration = Duration::from_secs(2);
 /// Runs a follower's side of a channel.
 pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: PartySet, name: &[u8; 16]) {
     let opened = service.network.follow_channel(serving, name);
-    let mut net = match opened {
-        Ok(net) => net,
+    let mut channel = match opened {
+        Ok(net) => Channel::new(net),
         Err(e) => return tracing::debug!(error = service.members.message(&e), "a channel did not open"),
     };
     let mut spoken = Instant::now();
     while !service.threads.is_stopping() {
         // Wait for any peer: when one of them is gone, the channel is of no use.
-        match net.wait(serving, IDLE_LOOK) {
+        match channel.net.wait(serving, IDLE_LOOK) {
             Ok(Some(_)) => {}
             // The leader's machine stopped without closing the connection.
             Ok(None) if spoken.elapsed() > SILENT => return tracing::debug!("a channel fell silent"),
@@ -39,38 +37,43 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
             return;
         }
         spoken = Instant::now();
-        let Announced { ticket, circuits } = match next_request(leader, &mut net) {
+        let announced = match next_request(leader, &mut channel.net) {
             Ok(Some(request)) => request,
             Ok(None) => continue,
             Err(e) => return tracing::debug!(error = service.members.message(&e), "a channel ended"),
         };
-        let (lent, back) = Lent::new(net, circuits);
+        let ticket = announced.ticket;
+        let (lent, back) = Lent::new(channel, announced);
         let returned = match service.pending.hand_over(&ticket, leader, lent, ARRIVAL) {
             Ok(()) => back.recv().ok().flatten(),
             Err(mut lent) => {
                 let how = if service.pending.is_held_back(&ticket) { HELD_BACK } else { NOT_HERE };
-                lent.net().and_then(|net| decline(service, net, how, circuits))
+                lent.channel().and_then(|channel| decline(service, channel, how, announced))
             }
         };
         match returned {
-            Some(free) => (net, spoken) = (free, Instant::now()),
+            Some(free) => (channel, spoken) = (free, Instant::now()),
             None => return,
         }
     }
 }
 
 /// Tells the others in the hello round that this node does not have the request, or that the request waits
-/// here for a refresh to end.
+/// here for a refresh to end. Where the hello takes one round it ends the channel instead: the others begin
+/// again in two rounds, and are told there.
 pub(crate) fn decline(
     service: &Service,
-    mut net: TlsNet,
+    channel: Channel,
     how: Acceptance,
-    circuits: Option<Ahead>,
-) -> Option<TlsNet> {
+    announced: Announced,
+) -> Option<Channel> {
+    let (Announced { circuits, at_once: false, .. }, Channel { mut net, .. }) = (announced, channel) else {
+        return None;
+    };
     let context_id = service.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));
     let outcome = hello(&handshake(service, context_id, how, (&nothing, &nothing), circuits), &mut net);
     net.set_deadline(None);
-    matches!(outcome, Err(Error::Disagreement { .. })).then_some(net)
+    matches!(outcome, Err(Error::Disagreement { .. })).then(|| Channel::new(net))
 }

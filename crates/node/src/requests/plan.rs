@@ -69,6 +69,8 @@ pub(crate) struct Plan {
     pub(crate) planned: Box<dyn Planned>,
     /// The blocks that were paid for before the nodes compare it.
     pub(super) paid: u64,
+    /// Whether this node begins the request for the first time.
+    pub(super) is_first_try: bool,
     /// The client that asks.
     pub(super) client: String,
     /// What it asks of the rules.
@@ -81,7 +83,8 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Checks a request against this node's own policy, keys and limits. It asks no other node, and spends
-    /// nothing except that a request that can be served counts against the limits of its rules, if `counts`.
+    /// nothing except that a request that can be served counts against the limits of its rules, if `counts`:
+    /// when the node comes to it for the first time.
     pub(crate) fn make(
         service: &Service,
         client: &Client,
@@ -137,6 +140,7 @@ impl Plan {
             digest,
             planned,
             paid: 0,
+            is_first_try: counts,
             client: client.name.clone(),
             asked,
             approved,

@@ -58,6 +58,8 @@ pub(crate) struct Service {
     pub(crate) failed_payments_an_hour: u64,
     /// Blocks computed since this node started.
     pub(crate) computed: Arc<AtomicU64>,
+    /// Requests whose hello took one round.
+    pub(crate) begun_at_once: AtomicU64,
     /// How the node behaves: honestly, or, in tests, as a cheater.
     pub(crate) faults: FaultInjection,
     /// What all nodes serve with, if these are the two nodes of a standby pair.

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -167,6 +167,7 @@ impl Pair {
             circuits_from: None,
             failed_payments_an_hour: of_all.failed_payments_an_hour,
             computed: Arc::default(),
+            begun_at_once: AtomicU64::default(),
             faults: of_all.faults,
             of_all: Some(OfAll { service: of_all.clone(), pair: set }),
         };

@@ -6,8 +6,8 @@
 //! 1. Each party sends a commitment to a fresh 256-bit nonce, the newest version of the wire that it speaks
 //!    and the features that it has switched on ([`crate::versions`]), the set of serving parties as it sees
 //!    it, and a digest of its settings.
-//! 2. If all of these fit, each party opens its nonce, and says which commitments, versions and features it
-//!    has received. If not, each party sends a digest of each of its settings instead, and the session ends
+//! 2. If all of these fit, each party opens its nonce, says which commitments, versions and features it has
+//!    received, and commits to a nonce for the next session ([`Prepared`]). If not, each party sends a digest of each of its settings instead, and the session ends
 //!    with the name of the setting that differs.
 //!
 //! The session is of the lowest version that any party named, and has the features that all named. A party
@@ -47,7 +47,11 @@
 //! * docs/security/shamir.md covers another case: an image of a party's memory that was taken after the hello
 //!   round and is restored.
 
+mod prepared;
+
 use std::ops::Range;
+
+pub use prepared::Prepared;
 
 use polyclave_kernels::secret::{ct_eq, mark_secret};
 
@@ -78,6 +82,17 @@ pub struct AgreedSession {
 struct Offer {
     version: u8,
     features: FeatureSet,
+}
+
+impl Offer {
+    /// What a party names.
+    fn of(terms: &HandshakeParameters) -> Offer {
+        Offer { version: terms.spoken.newest, features: terms.features }
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        [&[self.version][..], &self.features.to_bytes()].concat()
+    }
 }
 
 /// One thread's place in a session. All parties take them in the same order.
@@ -164,6 +179,12 @@ impl HandshakeParameters {
         self
     }
 
+    /// A digest of the names of all settings.
+    fn names(&self) -> [u8; DIGEST_BYTES] {
+        let names = self.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
+        blake3::derive_key("polyclave 2026 setting names", names.as_bytes())
+    }
+
     /// One digest of all settings.
     fn digest(&self) -> [u8; DIGEST_BYTES] {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session terms");
@@ -191,8 +212,7 @@ pub fn greet(terms: &HandshakeParameters, net: &mut dyn Net) -> Result<Greeted> 
     if !serving.contains(me) {
         return Err(Error::misuse(format!("{me} says hello, but {serving} serve")));
     }
-    let mut nonce = [0; NONCE_BYTES];
-    random_bytes(&mut nonce)?;
+    let nonce = fresh_nonce()?;
     let greeting = greeting(&commitment(me, serving, terms, &nonce), serving, terms);
     let greetings = broadcast(&greeting, serving, net)?;
 
@@ -251,26 +271,28 @@ impl Greeted {
     /// The second round. After an error a peer may know what the session id would have been, and may have
     /// caused the error because of it. So nothing is tried again automatically.
     pub fn open(self, net: &mut dyn Net) -> Result<AgreedSession> {
-        let openings = broadcast(&self.opening(), self.serving, net)?;
-        self.agree(&openings, net)
+        self.open_and_prepare(net, |_| Ok(())).map(|(session, _)| session)
     }
 
-    /// The same, where this party sends more behind its own nonce, before it hears those of the others. The
-    /// others receive it after their second round.
-    pub fn open_and(
+    /// The same, with what all parties have fixed for the next session on these connections. `more` is what
+    /// this party sends behind its own nonce, before it hears those of the others. The others receive it
+    /// after their second round.
+    pub fn open_and_prepare(
         self,
         net: &mut dyn Net,
         more: impl FnOnce(&mut dyn Net) -> Result<()>,
-    ) -> Result<AgreedSession> {
-        let (opening, serving) = (self.opening(), self.serving);
+    ) -> Result<(AgreedSession, Prepared)> {
+        let (serving, mine) = (self.serving, Offer::of(&self.terms));
+        let next = fresh_nonce()?;
+        let commitment = prepared::commitment(net.me(), serving, self.use_of, &next);
+        let opening = opening(&self.terms, [&self.nonce, &seen(&self.told), &commitment]);
         tell(&opening, serving, net)?;
         more(net)?;
         let openings = hear(&opening, serving, net)?;
-        self.agree(&openings, net)
-    }
-
-    fn opening(&self) -> Vec<u8> {
-        opening(&self.terms, &self.nonce, &seen(&self.told))
+        let session = self.agree(&openings, net)?;
+        let committed = prepared::told_in(&openings, 1 + NONCE_BYTES + HASH_BYTES);
+        let prepared = Prepared { serving, mine, use_of: session.use_of, nonce: next, committed };
+        Ok((session, prepared))
     }
 
     fn agree(self, openings: &[(Party, Vec<u8>)], net: &dyn Net) -> Result<AgreedSession> {
@@ -314,14 +336,12 @@ fn commitment(
 /// A commitment, what the party offers, the set of serving parties, and digests of the settings and of their
 /// names.
 fn greeting(commitment: &[u8; HASH_BYTES], serving: PartySet, terms: &HandshakeParameters) -> Vec<u8> {
-    let names = terms.settings.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\n");
-    let names = blake3::derive_key("polyclave 2026 setting names", names.as_bytes());
-    let (version, features) = ([terms.spoken.newest], terms.features.to_bytes());
     let serving = serving.bits().to_le_bytes();
-    [&commitment[..], &version, &features, &serving, &terms.digest(), &names].concat()
+    [&commitment[..], &Offer::of(terms).to_bytes(), &serving, &terms.digest(), &terms.names()].concat()
 }
 
-/// What the second message is: a nonce, and a digest of the commitments and offers that were received.
+/// What the second message is: a nonce, a digest of the commitments and offers that were received, and a
+/// commitment to the nonce of the next session.
 const OPENS: u8 = 0;
 /// Or the settings, since some digest differs.
 const DIFFERS: u8 = 1;
@@ -330,15 +350,17 @@ const DIFFERS: u8 = 1;
 /// been compared: a cheater that has one party send the one and another the other does not make either look
 /// like one that sends what is no message.
 fn second(kind: u8, terms: &HandshakeParameters, body: &[u8]) -> Vec<u8> {
-    let room = (NONCE_BYTES + HASH_BYTES).max(terms.settings.len() * DIGEST_BYTES);
+    let room = (NONCE_BYTES + 2 * HASH_BYTES).max(terms.settings.len() * DIGEST_BYTES);
     let mut message = vec![0; 1 + room];
     message[0] = kind;
     message[1..=body.len()].copy_from_slice(body);
     message
 }
 
-fn opening(terms: &HandshakeParameters, nonce: &[u8; NONCE_BYTES], seen: &[u8; HASH_BYTES]) -> Vec<u8> {
-    second(OPENS, terms, &[*nonce, *seen].concat())
+/// A nonce, a digest of the commitments that were received, and a commitment to the nonce of the next
+/// session.
+fn opening(terms: &HandshakeParameters, parts: [&[u8; HASH_BYTES]; 3]) -> Vec<u8> {
+    second(OPENS, terms, &parts.map(|part| *part).concat())
 }
 
 /// A digest of all commitments and offers.
@@ -353,11 +375,11 @@ fn session_id(
     nonces: &[[u8; NONCE_BYTES]],
     serving: PartySet,
     terms: &HandshakeParameters,
-    Offer { version, features }: Offer,
+    use_of: Offer,
 ) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 session id");
     hasher.update(&serving.bits().to_le_bytes()).update(nonces.as_flattened()).update(&terms.digest());
-    *hasher.update(&[version]).update(&features.to_bytes()).finalize().as_bytes()
+    *hasher.update(&use_of.to_bytes()).finalize().as_bytes()
 }
 
 /// Finds the first setting that differs. Every party has seen a difference and takes this round; if the
@@ -369,19 +391,34 @@ fn disagreement(terms: &HandshakeParameters, serving: PartySet, net: &mut dyn Ne
     if let Some((peer, _)) = all.iter().find(|(_, message)| message[0] != DIFFERS) {
         return Ok(saw_other("settings", *peer, net));
     }
-    for (i, (field, _)) in terms.settings.iter().enumerate() {
-        let place = 1 + i * DIGEST_BYTES..1 + (i + 1) * DIGEST_BYTES;
-        if let Some(peer) = first_difference(&all, place, net.me()) {
-            return Ok(Error::Disagreement { peer, field });
-        }
-    }
-    Err(Error::System("the parties disagree about the session but not about any of its settings".into()))
+    differing_setting(&all, 1, terms, net.me()).ok_or_else(|| {
+        Error::System("the parties disagree about the session but not about any of its settings".into())
+    })
+}
+
+/// The first setting that differs, of those that begin at a place of each message.
+fn differing_setting(
+    all: &[(Party, Vec<u8>)],
+    at: usize,
+    terms: &HandshakeParameters,
+    me: Party,
+) -> Option<Error> {
+    terms.settings.iter().enumerate().find_map(|(i, (field, _))| {
+        let place = at + i * DIGEST_BYTES..at + (i + 1) * DIGEST_BYTES;
+        first_difference(all, place, me).map(|peer| Error::Disagreement { peer, field })
+    })
 }
 
 /// The first peer whose bytes differ from this party's in a range.
 fn first_difference(all: &[(Party, Vec<u8>)], range: Range<usize>, me: Party) -> Option<Party> {
     let mine = all.iter().find(|(party, _)| *party == me).map(|(_, message)| &message[range.clone()]);
     all.iter().find(|(_, message)| Some(&message[range.clone()]) != mine).map(|(party, _)| *party)
+}
+
+fn fresh_nonce() -> Result<[u8; NONCE_BYTES]> {
+    let mut nonce = [0; NONCE_BYTES];
+    random_bytes(&mut nonce)?;
+    Ok(nonce)
 }
 
 /// Sends the same message to every peer that serves, and returns the messages of all serving parties, in

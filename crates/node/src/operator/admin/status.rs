@@ -1,6 +1,7 @@
 //! The status of a running node, for its operator.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use polyclave_api::StockLevel;
@@ -131,6 +132,9 @@ pub struct Latency {
     pub from_ms: u64,
     /// Blocks that went through circuits since this node started.
     pub blocks: u64,
+    /// How many requests have begun in one round, since the nodes had fixed their session before.
+    #[serde(default)]
+    pub at_once: u64,
 }
 
 /// The program of a peer.
@@ -217,6 +221,7 @@ impl Core {
             round_trip_ms: self.service.delay.known().map(milliseconds),
             from_ms: milliseconds(from),
             blocks: self.material.blocks_through_circuits(),
+            at_once: self.service.begun_at_once.load(Relaxed),
         })
     }
 

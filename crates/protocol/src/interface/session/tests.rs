@@ -35,7 +35,7 @@ fn a_party_sends_more_behind_its_nonce() {
         let greeted = greet(&HandshakeParameters::new(3), net)?;
         if net.me() == Party(0) {
             let more = |net: &mut dyn Net| [1, 2].into_iter().try_for_each(|p| net.send(Party(p), b"more"));
-            return greeted.open_and(net, more).map(|session| session.id());
+            return greeted.open_and_prepare(net, more).map(|(session, _)| session.id());
         }
         let session = greeted.open(net)?;
         let mut more = [0; 4];
@@ -113,7 +113,7 @@ fn one_that_offers_different_versions_ends_the_session_at_all() {
         more[HASH_BYTES + 1] ^= 1;
         let said = |p: Party| if p == Party(0) { more.clone() } else { as_it_is.clone() };
         cheater.tell(said);
-        cheater.tell(|p| opening(&terms, &[5; NONCE_BYTES], &seen(&told_by(&heard, me, &said(p)))));
+        cheater.tell(|p| opening(&terms, [&[5; NONCE_BYTES], &seen(&told_by(&heard, me, &said(p))), &NEXT]));
     });
     let message = || Err(Error::Equivocation { what: "commitments to the session" });
     assert_eq!(outcomes, [message(), message()]);
@@ -186,7 +186,10 @@ fn honest_beside(parties: usize, cheat: impl FnOnce(&mut Cheater) + Send) -> Vec
 
 const GREETING: usize = TOLD_BYTES + SET_BYTES + 2 * DIGEST_BYTES;
 /// The length of a second message, in sessions in which all parties have the same settings.
-const SECOND: usize = 1 + NONCE_BYTES + HASH_BYTES;
+const SECOND: usize = 1 + NONCE_BYTES + 2 * HASH_BYTES;
+
+/// A commitment to a nonce of the next session, which a cheater does not open.
+const NEXT: [u8; HASH_BYTES] = [9; HASH_BYTES];
 
 /// What all have told, this cheater with its own greeting.
 fn told_by(heard: &[(Party, Vec<u8>)], me: Party, own: &[u8]) -> Vec<(Party, Vec<u8>)> {
@@ -217,7 +220,7 @@ fn who_speaks_last_cannot_choose_the_session_id() {
             });
             assert!(wanted.is_some(), "it takes some 256 tries");
             let seen = seen(&told_by(&heard, me, &said));
-            let said = opening(&cheater.terms, &nonces[parties - 1], &seen);
+            let said = opening(&cheater.terms, [&nonces[parties - 1], &seen, &NEXT]);
             cheater.tell(|_| said.clone());
         });
         let cheater = Party(parties as u8 - 1);
@@ -238,7 +241,7 @@ fn the_commitment_of_another_party_is_of_no_use() {
         cheater.tell(|_| said.clone());
         let openings = cheater.hear(SECOND);
         let nonce = *openings[0].1[1..].first_chunk().expect("it has one");
-        let said = opening(&cheater.terms, &nonce, &seen(&told_by(&heard, me, &said)));
+        let said = opening(&cheater.terms, [&nonce, &seen(&told_by(&heard, me, &said)), &NEXT]);
         cheater.tell(|_| said.clone());
     });
     let named = |outcome: &Result<AgreedSession>| matches!(outcome, Err(Error::Peer { peer: Party(2), .. }));
@@ -260,7 +263,7 @@ fn one_that_tells_different_nonces_ends_the_session_at_all() {
         cheater.tell(|p| greetings[p.index()].clone());
         let terms = cheater.terms.clone();
         let said = |p: Party| seen(&told_by(&heard, me, &greetings[p.index()]));
-        cheater.tell(|p| opening(&terms, &nonce(p), &said(p)));
+        cheater.tell(|p| opening(&terms, [&nonce(p), &said(p), &NEXT]));
     });
     let message = || Err(Error::Equivocation { what: "commitments to the session" });
     assert_eq!(outcomes, [message(), message(), message()]);
@@ -280,7 +283,7 @@ fn one_that_tells_different_settings_has_nobody_else_named() {
         greeting[TOLD_BYTES + SET_BYTES..][..DIGEST_BYTES].copy_from_slice(&other.digest());
         cheater.tell(|p| if p == Party(0) { greeting.clone() } else { as_it_is.clone() });
         let seen = seen(&told_by(&heard, me, &as_it_is));
-        cheater.tell(|_| opening(&terms, &[5; NONCE_BYTES], &seen));
+        cheater.tell(|_| opening(&terms, [&[5; NONCE_BYTES], &seen, &NEXT]));
     });
     let message = || Err(Error::Equivocation { what: "settings" });
     assert_eq!(outcomes, [message(), message()]);
