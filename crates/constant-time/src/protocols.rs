@@ -270,8 +270,8 @@ fn few_rounds() {
         let setup = config.setup(net)?;
         net.in_private = false;
         let terms = config.handshake(HandshakeParameters::new(config.parties()));
-        let (mut making, prepared) = greet(&terms, net)?.open_and_prepare(net, |_| Ok(()))?;
-        let (mut using, _) = prepared.begin(&terms, net, |_| Ok(()))?;
+        let (mut making, prepared) = greet(&terms, net)?.open_and_prepare(net, None)?;
+        let (mut using, _) = prepared.begin(&terms, net, None)?;
         let kinds = config.kinds(net.me());
         let kind = kinds.iter().find(|kind| kind.name == "garbled circuits of AES-128").expect("listed");
         let made = config.make_material(&setup, making.stream(), kind, 1, net)?;

@@ -10,7 +10,7 @@ mod delay;
 mod growth;
 mod requests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -81,7 +81,7 @@ pub struct Arguments {
     #[arg(long, requires = "network", conflicts_with = "workers")]
     without_one: bool,
 
-    /// Measure only these kinds of single requests
+    /// Measure only these kinds of single requests, and make no keys for the others
     #[arg(long, value_name = "KIND,KIND..", value_delimiter = ',', value_enum)]
     only: Vec<Kind>,
 
@@ -134,6 +134,14 @@ struct Network {
     without_one: bool,
 }
 
+impl Arguments {
+    /// The kinds of single requests that are measured.
+    fn kinds(&self) -> Vec<Kind> {
+        let wanted = if self.only.is_empty() { Kind::value_variants() } else { &self.only };
+        BTreeSet::from_iter(wanted.iter().copied()).into_iter().collect()
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.workers.is_empty() {
@@ -170,12 +178,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Measures a running cluster. The keys are deleted afterwards, also if not all of them could be made.
 fn of_running(arguments: &Arguments, client: &Client) -> Result<Measured> {
-    let name = fresh_name()?;
-    let measured = Requests::new(client, name.clone()).and_then(|(requests, key)| {
+    let (name, kinds) = (fresh_name()?, arguments.kinds());
+    let measured = Requests::new(client, name.clone(), &kinds).and_then(|(requests, key)| {
         let measured = measure(arguments, client, &requests, Duration::ZERO)?;
         Ok(Measured { key_ms: milliseconds(key), ..measured })
     });
-    let deleted = delete_keys(client, &name);
+    let deleted = delete_keys(client, &name, &kinds);
     let measured = measured?;
     deleted.map(|()| measured)
 }
@@ -183,7 +191,7 @@ fn of_running(arguments: &Arguments, client: &Client) -> Result<Measured> {
 /// Measures a new cluster.
 fn of_new(arguments: &Arguments, shape: Shape) -> Result<Measured> {
     let (mut cluster, client) = Apart::start(arguments, shape)?;
-    let (requests, key) = Requests::new(&client, fresh_name()?)?;
+    let (requests, key) = Requests::new(&client, fresh_name()?, &arguments.kinds())?;
     if arguments.without_one {
         cluster.end_last()?;
     }
@@ -213,8 +221,8 @@ fn measure(
     requests: &Requests<'_>,
     rest: Duration,
 ) -> Result<Measured> {
-    let kinds: &[Kind] = if arguments.only.is_empty() { Kind::value_variants() } else { &arguments.only };
-    requests.warm_up(kinds)?;
+    let kinds = arguments.kinds();
+    requests.warm_up(&kinds)?;
     std::thread::sleep(MAKING);
     let times = kinds.iter().map(|kind| Ok((*kind, requests.times(*kind, arguments.requests, rest)?)));
     let times: BTreeMap<Kind, Times> = times.collect::<Result<_>>()?;

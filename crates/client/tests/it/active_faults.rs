@@ -146,14 +146,20 @@ fn a_hello_that_is_dragged_out_ends_in_its_time_and_the_next_is_without_that_nod
     assert_eq!(missing, ["node-4"]);
 }
 
-#[test]
-fn nodes_that_wait_in_vain_for_each_other_say_so_while_the_client_listens() {
+/// One more node is lacking than the others can do without.
+fn three_of_which_one_hangs() -> TestCluster {
     let mut cluster = with_key(24, &[]);
     cluster.stop(2);
     start_cheating(&mut cluster, 2, Cheat::Hangs);
     cluster.wait_until_ready();
     fill(&cluster);
     cluster.stop(3);
+    cluster
+}
+
+#[test]
+fn nodes_that_wait_in_vain_for_each_other_say_so_while_the_client_listens() {
+    let cluster = three_of_which_one_hangs();
     let client = cluster.client();
     let ask = || ecb(&client, "k", Padding::None, &data(16)).expect_err("two of four are wrong");
     let error = within(Duration::from_secs(55), "three nodes of which one hangs", ask);
@@ -163,12 +169,7 @@ fn nodes_that_wait_in_vain_for_each_other_say_so_while_the_client_listens() {
 /// It would otherwise wait for the peer for much longer than a stop may take, with the store open.
 #[test]
 fn a_node_that_stops_while_a_peer_hangs_leaves_its_store_to_the_next_start() {
-    let mut cluster = with_key(24, &[]);
-    cluster.stop(2);
-    start_cheating(&mut cluster, 2, Cheat::Hangs);
-    cluster.wait_until_ready();
-    fill(&cluster);
-    cluster.stop(3);
+    let mut cluster = three_of_which_one_hangs();
     let client = cluster.client();
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| ecb(&client, "k", Padding::None, &data(16)));

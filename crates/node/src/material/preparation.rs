@@ -354,6 +354,11 @@ impl Material {
         self.targets.iter().any(|target| is_circuit(target) && target.blocks > 0)
     }
 
+    /// Whether the protocol has garbled circuits for few blocks, whatever this node keeps of them.
+    pub(crate) fn knows_circuits(&self) -> bool {
+        self.targets.iter().any(|target| target.kind.purpose == Purpose::Circuits)
+    }
+
     /// The stock of each kind, in blocks.
     pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
         let epoch = self.epoch();

@@ -32,7 +32,7 @@ pub(crate) const HELD_BACK: Acceptance = [b"under way", b"not here"];
 pub(crate) enum NotBegun {
     Refused(Refusal),
     /// Another node keeps it waiting for a refresh, or this node's refresh may wait for it. Nothing was used,
-    /// and this node's nonce was not opened: it may begin again.
+    /// and this node's nonce of two rounds was not opened: it may begin again, in two rounds.
     GaveWay,
 }
 
@@ -90,18 +90,23 @@ pub(crate) fn begin<'c>(
         let allowance = Allowance { memory, takes_circuits: circuits.is_some() };
         let stock = context.stock(&service.material, allowance);
         let ahead = stock.as_deref().zip(circuits);
-        match begin_at_once(service, plan, context, (&mut channel, may_be_at_once), ahead) {
-            None => {}
-            Some(Ok(session)) => {
+        let may_be = may_be_at_once && Instant::now() + 2 * HELLO < deadline;
+        match begin_at_once(service, plan, context, (&mut channel, may_be), ahead) {
+            AtOnce::No => {}
+            AtOnce::Agreed(session) => {
                 await_computation(service, plan, channel.net().map_err(unavailable)?);
                 return Ok(Begun { channel, session, stock });
             }
-            Some(Err(e)) if Instant::now() + HELLO < deadline => {
-                tracing::debug!(error = service.members.message(&e), "a hello in one round failed");
+            AtOnce::Failed(e) if Instant::now() + HELLO < deadline => {
+                let error = service.members.message(&e);
+                tracing::info!(error, "a request begins in two rounds, because one was not enough");
+                if let Error::Timeout { peer, .. } = &e {
+                    service.channels.forget(*peer);
+                }
                 may_be_at_once = false;
                 continue;
             }
-            Some(Err(e)) => return Err(blame(unavailable(e.clone()), &e).into()),
+            AtOnce::Failed(e) | AtOnce::Over(e) => return Err(blame(unavailable(e.clone()), &e).into()),
         }
         let net = channel.net().map_err(|e| NotBegun::Refused(unavailable(e)))?;
         let until = Instant::now() + HELLO;
@@ -163,60 +168,99 @@ fn await_computation(service: &Service, plan: &Plan, net: &mut TlsNet) {
     });
 }
 
-/// Runs the hello in one round. `None` if it takes two: the leading node decides that. What is claimed ahead
-/// goes with the leading node's message, before the others have compared the request; if they differ, it is
-/// lost. After an error the channel is of no use any more.
+/// What came of a hello in one round.
+enum AtOnce {
+    /// It takes two.
+    No,
+    Agreed(AgreedSession),
+    /// Nobody has begun, or the others will notice that this node has not.
+    Failed(Error),
+    /// The others have begun.
+    Over(Error),
+}
+
+/// Runs the hello in one round, if the leading node says so. What is claimed ahead goes with its message,
+/// before the nodes have compared the request. If they differ, that is spent at all nodes, and nobody uses
+/// it. After an error the channel is of no use any more.
 fn begin_at_once(
     service: &Service,
     plan: &Plan,
     context: &SessionContext,
     (channel, may_be): (&mut ChannelLease<'_>, bool),
     ahead: Option<(&BoundedStock, Ahead)>,
-) -> Option<Result<AgreedSession, Error>> {
+) -> AtOnce {
     let (circuits, announced, prepared) = (channel.circuits(), channel.is_at_once(), channel.take_prepared());
     let (digest, key) = (&plan.digest, &plan.key_digest());
-    let parameters = handshake(service, context.id(), ACCEPTED, (digest, key), circuits);
-    let prepared = prepared.filter(|prepared| may_be && prepared.fits(&parameters));
-    let prepared = match (announced, prepared) {
-        (Some(false), _) | (None, None) => return None,
-        (Some(true), None) => {
-            let detail = "a hello in one round was announced, and cannot be here".into();
-            return Some(Err(Error::System(detail)));
-        }
-        (_, Some(prepared)) => prepared,
-    };
+    let parameters = |how| handshake(service, context.id(), how, (digest, key), circuits);
+    let takes_circuits = circuits.is_some() && service.material.knows_circuits();
+    let may_be = may_be && takes_circuits && plan.request.operation.describe().only_uses();
+    let fits = |prepared: &Prepared| may_be && prepared.fits(&parameters(ACCEPTED));
     let leads = announced.is_none();
-    if leads && circuits.is_none() {
-        return None;
-    }
+    let (prepared, parameters) = match (announced, prepared) {
+        (Some(false), _) | (None, None) => return AtOnce::No,
+        (None, Some(prepared)) if !fits(&prepared) => return AtOnce::No,
+        (Some(true), None) => {
+            return AtOnce::Failed(Error::System("a hello in one round was not prepared here".into()));
+        }
+        // All begin again, in two rounds.
+        (Some(true), Some(prepared)) if !fits(&prepared) => (prepared, parameters(NOT_HERE)),
+        (_, Some(prepared)) => (prepared, parameters(ACCEPTED)),
+    };
     let claim = ahead.filter(|(_, ahead)| ahead.count > 0);
-    let run = || {
-        let net = channel.net()?;
-        net.set_idle_limit(HELLO);
-        net.set_deadline(Some(Instant::now() + HELLO));
-        let began = Instant::now();
-        if leads {
-            announce(Some(&Announced { ticket: plan.ticket, circuits, at_once: true }), net)?;
-        }
+    let mut claimed = |net: &mut dyn Net| match claim {
+        Some((stock, ahead)) => stock.claim_ahead(ahead, net),
+        None => Ok(()),
+    };
+    let net = match channel.net() {
+        Ok(net) => net,
+        Err(e) => return AtOnce::Failed(e),
+    };
+    net.set_idle_limit(HELLO);
+    net.set_deadline(Some(Instant::now() + HELLO));
+    let agreed = if leads {
+        lead_at_once(service, plan, (prepared, &parameters, circuits), net, &mut claimed)
+    } else {
         let net = &mut service.faults.net_in_hello(net);
-        let begun = prepared.begin(&parameters, net, |net| match claim {
-            Some((stock, ahead)) if leads => stock.claim_ahead(ahead, net),
-            _ => Ok(()),
-        })?;
-        if leads {
-            service.delay.note(began.elapsed());
-        } else if let Some((stock, ahead)) = claim {
-            stock.claim_ahead(ahead, net)?;
+        let agreed = prepared.begin(&parameters, net, None);
+        // Also if the nodes differ: the leading node has spent it.
+        match (agreed, claimed(net)) {
+            (Ok(_), Err(e)) => return AtOnce::Over(e),
+            (agreed, _) => agreed,
         }
-        Ok(begun)
     };
-    let (session, next) = match run() {
-        Ok(begun) => begun,
-        Err(e) => return Some(Err(e)),
+    match agreed {
+        Ok((session, next)) => {
+            channel.prepare(next);
+            service.begun_at_once.fetch_add(1, Relaxed);
+            AtOnce::Agreed(session)
+        }
+        Err(e) => AtOnce::Failed(e),
+    }
+}
+
+/// The leading node's part.
+fn lead_at_once(
+    service: &Service,
+    plan: &Plan,
+    (prepared, parameters, circuits): (Prepared, &HandshakeParameters, Option<Ahead>),
+    net: &mut TlsNet,
+    claimed: session::More<'_>,
+) -> Result<(AgreedSession, Prepared), Error> {
+    let (began, mut claiming) = (Instant::now(), Duration::ZERO);
+    announce(Some(&Announced { ticket: plan.ticket, circuits, at_once: true }), net)?;
+    let mut claimed = |net: &mut dyn Net| {
+        let began = Instant::now();
+        let outcome = claimed(net);
+        claiming = began.elapsed();
+        outcome
     };
-    channel.prepare(next);
-    service.begun_at_once.fetch_add(1, Relaxed);
-    Some(Ok(session))
+    let agreed = prepared.begin(parameters, &mut service.faults.net_in_hello(net), Some(&mut claimed));
+    match &agreed {
+        Ok(_) => service.delay.note(began.elapsed().saturating_sub(claiming)),
+        // One like it is not to cost circuits again before one has been served.
+        Err(_) => service.foresight.note(plan.likeness(), Ahead::default()),
+    }
+    agreed
 }
 
 /// Announces the request, if this node leads, and runs the first round of the hello. The second round must
@@ -266,14 +310,14 @@ fn open(
 ) -> Result<(AgreedSession, Prepared), Error> {
     match ahead {
         Some((stock, ahead)) if ahead.count > 0 && leads(net) => {
-            greeted.open_and_prepare(net, |net| stock.claim_ahead(ahead, net))
+            greeted.open_and_prepare(net, Some(&mut |net| stock.claim_ahead(ahead, net)))
         }
         Some((stock, ahead)) if ahead.count > 0 => {
-            let opened = greeted.open_and_prepare(net, |_| Ok(()))?;
+            let opened = greeted.open_and_prepare(net, None)?;
             stock.claim_ahead(ahead, net)?;
             Ok(opened)
         }
-        _ => greeted.open_and_prepare(net, |_| Ok(())),
+        _ => greeted.open_and_prepare(net, None),
     }
 }
 

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use polyclave_protocol::session::hello;
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_transport::TlsNet;
 
+use crate::material::epoch::Allowance;
+use crate::material::stock::bounded::Ahead;
 use crate::requests::begin::{Acceptance, HELD_BACK, HELLO, NOT_HERE, handshake};
 use crate::requests::channels::{Announced, Channel, Lent, PING_EVERY, next_request};
 use crate::requests::service::Service;
@@ -59,7 +62,7 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
 }
 
 /// Tells the others in the hello round that this node does not have the request, or that the request waits
-/// here for a refresh to end. Where the hello takes one round it ends the channel instead: the others begin
+/// here for a refresh to end. Where the hello takes one round, the channel ends with it: the others begin
 /// again in two rounds, and are told there.
 pub(crate) fn decline(
     service: &Service,
@@ -67,13 +70,28 @@ pub(crate) fn decline(
     how: Acceptance,
     announced: Announced,
 ) -> Option<Channel> {
-    let (Announced { circuits, at_once: false, .. }, Channel { mut net, .. }) = (announced, channel) else {
-        return None;
-    };
+    let (Announced { circuits, at_once, .. }, Channel { mut net, prepared }) = (announced, channel);
     let context_id = service.material.context().map(|context| context.id()).unwrap_or_default();
     let nothing = [0; 32];
     net.set_deadline(Some(Instant::now() + HELLO));
-    let outcome = hello(&handshake(service, context_id, how, (&nothing, &nothing), circuits), &mut net);
+    let parameters = handshake(service, context_id, how, (&nothing, &nothing), circuits);
+    if at_once {
+        // That the nodes differ is what this node says.
+        drop(prepared?.begin(&parameters, &mut net, None));
+        spend_claimed(service, circuits?, &mut net);
+        return None;
+    }
+    let outcome = hello(&parameters, &mut net);
     net.set_deadline(None);
     matches!(outcome, Err(Error::Disagreement { .. })).then(|| Channel::new(net))
+}
+
+/// Spends what the leading node has claimed with its message of a hello in one round, as that node has.
+fn spend_claimed(service: &Service, ahead: Ahead, net: &mut TlsNet) {
+    let Ok(context) = service.material.context() else { return };
+    let allowance = Allowance { memory: service.memory.part_bytes(), takes_circuits: true };
+    let stock = context.stock(&service.material, allowance).filter(|_| ahead.count > 0);
+    if let Some(Err(e)) = stock.map(|stock| stock.claim_ahead(ahead, net)) {
+        tracing::debug!(error = service.members.message(&e), "a claim of a declined request was not heard");
+    }
 }

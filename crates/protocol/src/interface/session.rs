@@ -251,6 +251,9 @@ fn in_use(told: &[(Party, Vec<u8>)], spoken: Spoken) -> Result<Offer> {
     Ok(Offer { version, features })
 }
 
+/// What a party sends behind its message.
+pub type More<'m> = &'m mut dyn FnMut(&mut dyn Net) -> Result<()>;
+
 /// All terms are the same, and every nonce is committed to.
 pub struct Greeted {
     terms: HandshakeParameters,
@@ -271,7 +274,7 @@ impl Greeted {
     /// The second round. After an error a peer may know what the session id would have been, and may have
     /// caused the error because of it. So nothing is tried again automatically.
     pub fn open(self, net: &mut dyn Net) -> Result<AgreedSession> {
-        self.open_and_prepare(net, |_| Ok(())).map(|(session, _)| session)
+        self.open_and_prepare(net, None).map(|(session, _)| session)
     }
 
     /// The same, with what all parties have fixed for the next session on these connections. `more` is what
@@ -280,15 +283,13 @@ impl Greeted {
     pub fn open_and_prepare(
         self,
         net: &mut dyn Net,
-        more: impl FnOnce(&mut dyn Net) -> Result<()>,
+        more: Option<More<'_>>,
     ) -> Result<(AgreedSession, Prepared)> {
         let (serving, mine) = (self.serving, Offer::of(&self.terms));
         let next = fresh_nonce()?;
         let commitment = prepared::commitment(net.me(), serving, self.use_of, &next);
         let opening = opening(&self.terms, [&self.nonce, &seen(&self.told), &commitment]);
-        tell(&opening, serving, net)?;
-        more(net)?;
-        let openings = hear(&opening, serving, net)?;
+        let openings = broadcast_and(&opening, serving, net, more)?;
         let session = self.agree(&openings, net)?;
         let committed = prepared::told_in(&openings, 1 + NONCE_BYTES + HASH_BYTES);
         let prepared = Prepared { serving, mine, use_of: session.use_of, nonce: next, committed };
@@ -427,15 +428,18 @@ fn broadcast(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec
     exchange(message, message, serving, net)
 }
 
-/// The first half of [`broadcast`].
-fn tell(message: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<()> {
+/// The same, and sends more before it hears the others, if this party has more to say.
+fn broadcast_and(
+    message: &[u8],
+    serving: PartySet,
+    net: &mut dyn Net,
+    more: Option<More<'_>>,
+) -> Result<Vec<(Party, Vec<u8>)>> {
+    let Some(more) = more else { return broadcast(message, serving, net) };
     let me = net.me();
-    serving.iter().filter(|peer| *peer != me).try_for_each(|peer| net.send(peer, message))
-}
-
-/// The second half of [`broadcast`].
-fn hear(mine: &[u8], serving: PartySet, net: &mut dyn Net) -> Result<Vec<(Party, Vec<u8>)>> {
-    exchange(&[], mine, serving, net)
+    serving.iter().filter(|peer| *peer != me).try_for_each(|peer| net.send(peer, message))?;
+    more(net)?;
+    exchange(&[], message, serving, net)
 }
 
 /// Sends this to every peer that serves, and returns the messages of all serving parties, which are as long

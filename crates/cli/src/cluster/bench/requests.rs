@@ -78,14 +78,13 @@ impl std::fmt::Display for Times {
     }
 }
 
-/// A client with keys of its own for each kind of request. It keeps their handles, as a program does that
+/// A client with keys of its own for some kinds of requests. It keeps their handles, as a program does that
 /// makes many requests: what it has to know of a key it asks once.
 pub(super) struct Requests<'c> {
     client: &'c Client,
     name: String,
-    gcm: KeyHandle<'c>,
-    ecb: KeyHandle<'c>,
-    cmac: KeyHandle<'c>,
+    /// Of the keys for blocks.
+    handles: Vec<(Kind, KeyHandle<'c>)>,
     /// A PIN under the first of the keys for PINs.
     pin_block: Vec<u8>,
 }
@@ -94,16 +93,21 @@ const PAN: &str = "1122334455667788";
 
 impl<'c> Requests<'c> {
     /// Makes the keys. Also returns how long one takes.
-    pub(super) fn new(client: &'c Client, name: String) -> Result<(Requests<'c>, Duration)> {
-        let keys = keys(&name);
+    pub(super) fn new(client: &'c Client, name: String, kinds: &[Kind]) -> Result<(Requests<'c>, Duration)> {
+        let keys = keys(&name, kinds);
         let began = Instant::now();
         for key in &keys {
             client.generate(key.clone()).with_context(|| format!("cannot make the key {}", key.name))?;
         }
         let of_one = began.elapsed() / keys.len() as u32;
-        let [gcm, ecb, cmac] = ["gcm", "ecb", "cmac"].map(|mode| client.key(&format!("{name}-{mode}")));
-        let (gcm, ecb, cmac) = (gcm?, ecb?, cmac?);
-        let mut requests = Requests { client, name, gcm, ecb, cmac, pin_block: Vec::new() };
+        let of_blocks = [(Kind::Gcm, "gcm"), (Kind::Ecb, "ecb"), (Kind::Cmac, "cmac")];
+        let handles = of_blocks.into_iter().filter(|(kind, _)| kinds.contains(kind));
+        let handles = handles.map(|(kind, what)| Ok((kind, client.key(&format!("{name}-{what}"))?)));
+        let handles = handles.collect::<Result<_>>()?;
+        let mut requests = Requests { client, name, handles, pin_block: Vec::new() };
+        if !kinds.contains(&Kind::Pin) {
+            return Ok((requests, of_one));
+        }
         let command = serde_json::json!({ "generate-pin": {
             "pan": PAN, "outgoing": { "format": "iso0", "key": "direct" }, "length": 4,
             "method": { "random-with-pvv": { "index": 1 } },
@@ -133,9 +137,9 @@ impl<'c> Requests<'c> {
                 let (key, mut sealed) = (self.sealing_key(), Vec::new());
                 self.client.seal(&key, &mut &BLOCK[..], &mut sealed, &mut |_| ())?;
             }
-            Kind::Gcm => drop(self.gcm.gcm().encrypt(&BLOCK)?),
-            Kind::Ecb => drop(self.ecb.ecb().padding(Padding::None).encrypt(&BLOCK)?),
-            Kind::Cmac => drop(self.cmac.cmac(&BLOCK)?),
+            Kind::Gcm => drop(self.handle(kind)?.gcm().encrypt(&BLOCK)?),
+            Kind::Ecb => drop(self.handle(kind)?.ecb().padding(Padding::None).encrypt(&BLOCK)?),
+            Kind::Cmac => drop(self.handle(kind)?.cmac(&BLOCK)?),
             Kind::Pin => {
                 let incoming = serde_json::json!({
                     "format": "iso0", "block": hex::encode(&self.pin_block), "key": "direct",
@@ -151,6 +155,11 @@ impl<'c> Requests<'c> {
             }
         }
         Ok(())
+    }
+
+    fn handle(&self, kind: Kind) -> Result<&KeyHandle<'c>> {
+        let found = self.handles.iter().find(|(of, _)| *of == kind);
+        found.map(|(_, handle)| handle).context("no key was made for requests of this kind")
     }
 
     /// The key under which files are sealed.
@@ -171,13 +180,13 @@ impl<'c> Requests<'c> {
 }
 
 /// Deletes the keys of this name that are there.
-pub(super) fn delete_keys(client: &Client, name: &str) -> Result<()> {
-    keys(name).iter().try_for_each(|key| client.delete(&key.name).map(drop))?;
+pub(super) fn delete_keys(client: &Client, name: &str, kinds: &[Kind]) -> Result<()> {
+    keys(name, kinds).iter().try_for_each(|key| client.delete(&key.name).map(drop))?;
     Ok(())
 }
 
-/// A key for each purpose.
-fn keys(name: &str) -> Vec<NewKey> {
+/// The keys that some kinds of requests take, and the one under which files are sealed.
+fn keys(name: &str, kinds: &[Kind]) -> Vec<NewKey> {
     let key = |what: &str, cipher: &str, modes: &[Mode], blocks: u64| {
         NewKey::for_modes(&format!("{name}-{what}"), cipher, modes, blocks)
     };
@@ -186,17 +195,40 @@ fn keys(name: &str) -> Vec<NewKey> {
         usage: vec![Usage::Payment(purpose)],
         ..key(what, "3des-ede2", &[], MAX_SMALL_BLOCKS)
     };
-    vec![
-        NewKey { wrappable: true, ..of_mode(Mode::Gcm) },
-        of_mode(Mode::Ecb),
-        of_mode(Mode::Cmac),
-        NewKey { usage: vec![Usage::Wrap], ..key("wrapping", "aes-256", &[], MAX_BLOCKS) },
-        of_payments("pins", Purpose::PinEncryption),
-        of_payments("other-pins", Purpose::PinEncryption),
-        of_payments("pvv", Purpose::PinVerificationVisa),
-    ]
+    let of_kind = |kind: &Kind| match kind {
+        Kind::Sealed | Kind::Gcm => Vec::new(),
+        Kind::Ecb => vec![of_mode(Mode::Ecb)],
+        Kind::Cmac => vec![of_mode(Mode::Cmac)],
+        Kind::Wrap => {
+            vec![NewKey { usage: vec![Usage::Wrap], ..key("wrapping", "aes-256", &[], MAX_BLOCKS) }]
+        }
+        Kind::Pin => vec![
+            of_payments("pins", Purpose::PinEncryption),
+            of_payments("other-pins", Purpose::PinEncryption),
+            of_payments("pvv", Purpose::PinVerificationVisa),
+        ],
+    };
+    let of_files = NewKey { wrappable: kinds.contains(&Kind::Wrap), ..of_mode(Mode::Gcm) };
+    std::iter::once(of_files).chain(kinds.iter().flat_map(of_kind)).collect()
 }
 
 pub(super) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    /// A client may have few rights.
+    #[test]
+    fn no_key_is_made_for_what_is_not_measured() {
+        let names =
+            |kinds: &[Kind]| -> Vec<String> { keys("k", kinds).into_iter().map(|key| key.name).collect() };
+        assert_eq!(names(&[Kind::Sealed, Kind::Gcm]), ["k-gcm"]);
+        assert_eq!(names(&[Kind::Ecb, Kind::Wrap]), ["k-gcm", "k-ecb", "k-wrapping"]);
+        assert_eq!(names(Kind::value_variants()).len(), 7);
+    }
 }

@@ -22,8 +22,8 @@
 use polyclave_kernels::secret::ct_eq;
 
 use super::{
-    AgreedSession, DIGEST_BYTES, HASH_BYTES, HandshakeParameters, NONCE_BYTES, Offer, SET_BYTES,
-    differing_setting, first_difference, fresh_nonce, hear, saw_other, session_id, tell,
+    AgreedSession, DIGEST_BYTES, HASH_BYTES, HandshakeParameters, More, NONCE_BYTES, Offer, SET_BYTES,
+    broadcast_and, differing_setting, first_difference, fresh_nonce, saw_other, session_id,
 };
 use crate::interface::net::Net;
 use crate::{Error, Party, PartySet, Result};
@@ -57,7 +57,7 @@ impl Prepared {
         self,
         terms: &HandshakeParameters,
         net: &mut dyn Net,
-        more: impl FnOnce(&mut dyn Net) -> Result<()>,
+        more: Option<More<'_>>,
     ) -> Result<(AgreedSession, Prepared)> {
         let Prepared { serving, mine, use_of, nonce, committed } = self;
         let me = net.me();
@@ -72,9 +72,7 @@ impl Prepared {
         let set_and_names = [&serving.bits().to_le_bytes()[..], &terms.names()].concat();
         let opened = [nonce, seen(&committed), commitment(me, serving, use_of, &next)].concat();
         let message = [set_and_names, settings, opened].concat();
-        tell(&message, serving, net)?;
-        more(net)?;
-        let all = hear(&message, serving, net)?;
+        let all = broadcast_and(&message, serving, net, more)?;
 
         for (field, place) in
             [("serving set", 0..SET_BYTES), ("kind of session", SET_BYTES..SET_BYTES + DIGEST_BYTES)]

@@ -34,8 +34,9 @@ fn a_party_sends_more_behind_its_nonce() {
     let ids = crate::mesh::run_parties(3, |net| {
         let greeted = greet(&HandshakeParameters::new(3), net)?;
         if net.me() == Party(0) {
-            let more = |net: &mut dyn Net| [1, 2].into_iter().try_for_each(|p| net.send(Party(p), b"more"));
-            return greeted.open_and_prepare(net, more).map(|(session, _)| session.id());
+            let mut more =
+                |net: &mut dyn Net| [1, 2].into_iter().try_for_each(|p| net.send(Party(p), b"more"));
+            return greeted.open_and_prepare(net, Some(&mut more)).map(|(session, _)| session.id());
         }
         let session = greeted.open(net)?;
         let mut more = [0; 4];

@@ -12,7 +12,7 @@ fn terms() -> HandshakeParameters {
 }
 
 fn first(net: &mut dyn Net) -> Outcome {
-    greet(&terms(), net)?.open_and_prepare(net, |_| Ok(()))
+    greet(&terms(), net)?.open_and_prepare(net, None)
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn one_session_after_the_other_has_a_fresh_id_that_all_share() {
         for turn in 0..3_u8 {
             let terms = terms().with("turn", &[turn]);
             assert!(prepared.fits(&terms));
-            let (session, next) = prepared.begin(&terms, net, |_| Ok(()))?;
+            let (session, next) = prepared.begin(&terms, net, None)?;
             (ids, prepared) = ([ids, vec![session.id()]].concat(), next);
         }
         Ok::<_, Error>(ids)
@@ -40,11 +40,11 @@ fn one_session_after_the_other_has_a_fresh_id_that_all_share() {
 fn a_party_sends_more_behind_its_message() {
     let outcomes = run_parties(3, |net| {
         let (_, prepared) = first(net)?;
-        let more = |net: &mut dyn Net| [1, 2].into_iter().try_for_each(|p| net.send(Party(p), b"more"));
+        let mut more = |net: &mut dyn Net| [1, 2].into_iter().try_for_each(|p| net.send(Party(p), b"more"));
         match net.me() {
-            Party(0) => prepared.begin(&terms(), net, more).map(drop),
+            Party(0) => prepared.begin(&terms(), net, Some(&mut more)).map(drop),
             _ => {
-                prepared.begin(&terms(), net, |_| Ok(()))?;
+                prepared.begin(&terms(), net, None)?;
                 let mut heard = [0; 4];
                 net.recv(Party(0), &mut heard)?;
                 assert_eq!(&heard, b"more");
@@ -60,7 +60,7 @@ fn a_difference_is_named() {
     let with = |terms: fn(Party) -> HandshakeParameters| {
         run_parties(3, |net| {
             let (_, prepared) = first(net)?;
-            prepared.begin(&terms(net.me()), net, |_| Ok(())).map(drop)
+            prepared.begin(&terms(net.me()), net, None).map(drop)
         })
     };
     let culprits = |field| {
@@ -72,7 +72,7 @@ fn a_difference_is_named() {
     assert_eq!(
         run_parties(3, |net| {
             let (_, prepared) = first(net)?;
-            prepared.begin(&terms().with(others_know(net.me()), &[]), net, |_| Ok(())).map(drop)
+            prepared.begin(&terms().with(others_know(net.me()), &[]), net, None).map(drop)
         }),
         culprits("kind of session")
     );
@@ -98,11 +98,7 @@ fn beside(cheat: Cheat) -> Vec<Outcome> {
     /// Hears what the others send before it sends anything.
     struct Late(Mesh, Cheat);
     impl Net for Late {
-        crate::forward_net!(self => self.0; me, parties, members, recv, fork);
-
-        fn send(&mut self, _: Party, _: &[u8]) -> Result<()> {
-            Ok(())
-        }
+        crate::forward_net!(self => self.0; me, parties, members, send, recv, fork);
 
         fn exchange(&mut self, _: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
             let mut heard = Vec::new();
@@ -127,7 +123,7 @@ fn beside(cheat: Cheat) -> Vec<Outcome> {
             .map(|mut net| {
                 scope.spawn(move || {
                     let (_, prepared) = first(&mut net)?;
-                    prepared.begin(&terms(), &mut net, |_| Ok(()))
+                    prepared.begin(&terms(), &mut net, None)
                 })
             })
             .collect();
@@ -136,7 +132,7 @@ fn beside(cheat: Cheat) -> Vec<Outcome> {
             let mut late = Late(third, cheat);
             // The nonce that it has committed to, for cheats that open it.
             NONCE.with(|nonce| nonce.set(prepared.nonce));
-            drop(prepared.begin(&terms(), &mut late, |_| Ok(())));
+            drop(prepared.begin(&terms(), &mut late, None));
             late
         });
         let outcomes = honest.into_iter().map(|party| party.join().expect("no panic")).collect();
@@ -209,12 +205,12 @@ fn a_party_that_sends_other_settings_to_one_ends_it_there() {
 fn one_that_commits_to_different_nonces_ends_the_next_session_at_all() {
     struct Two(Mesh);
     impl Net for Two {
-        crate::forward_net!(self => self.0; me, parties, members, recv, exchange, fork);
+        crate::forward_net!(self => self.0; me, parties, members, send, recv, fork);
 
-        fn send(&mut self, to: Party, message: &[u8]) -> Result<()> {
-            let mut said = message.to_vec();
-            said[1 + NONCE_BYTES + HASH_BYTES] ^= u8::from(to == Party(0));
-            self.0.send(to, &said)
+        fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+            let mut to_first = out[0].to_vec();
+            to_first[1 + NONCE_BYTES + HASH_BYTES] ^= 1;
+            self.0.exchange(&[&to_first, out[1], out[2]], into)
         }
     }
     let mut nets = mesh(3);
@@ -225,15 +221,15 @@ fn one_that_commits_to_different_nonces_ends_the_next_session_at_all() {
             .map(|mut net| {
                 scope.spawn(move || {
                     let (_, prepared) = first(&mut net)?;
-                    prepared.begin(&terms(), &mut net, |_| Ok(())).map(drop)
+                    prepared.begin(&terms(), &mut net, None).map(drop)
                 })
             })
             .collect();
         let cheater = scope.spawn(move || {
             let greeted = greet(&terms(), &mut third).expect("as the others");
-            let (_, prepared) = greeted.open_and_prepare(&mut third, |_| Ok(())).expect("as the others");
+            let (_, prepared) = greeted.open_and_prepare(&mut third, None).expect("as the others");
             let mut net = third.0;
-            drop(prepared.begin(&terms(), &mut net, |_| Ok(())));
+            drop(prepared.begin(&terms(), &mut net, None));
             net
         });
         let outcomes = honest.into_iter().map(|party| party.join().expect("no panic")).collect();
@@ -250,7 +246,7 @@ fn a_session_of_others_is_not_what_was_prepared() {
         let (_, prepared) = first(net)?;
         hello(&terms(), net)?;
         let of_two = Prepared { serving: PartySet::all(2), ..prepared };
-        of_two.begin(&terms(), net, |_| Ok(())).map(drop)
+        of_two.begin(&terms(), net, None).map(drop)
     });
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(Error::Misuse(_)))), "{outcomes:?}");
 }
