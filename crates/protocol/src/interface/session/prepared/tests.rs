@@ -226,7 +226,7 @@ fn one_that_commits_to_different_nonces_ends_the_next_session_at_all() {
             })
             .collect();
         let cheater = scope.spawn(move || {
-            let greeted = greet(&terms(), &mut third).expect("as the others");
+            let greeted = greet(&terms(), &mut third.0).expect("as the others");
             let (_, prepared) = greeted.open_and_prepare(&mut third, None).expect("as the others");
             let mut net = third.0;
             drop(prepared.begin(&terms(), &mut net, None));
