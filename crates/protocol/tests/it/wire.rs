@@ -29,9 +29,9 @@ use polyclave_protocol::{Party, PartySet, Result, catalog};
 const DIGESTS: [(&str, usize, &str); 8] = [
     ("shamir", 3, "4307e4747ac29ec6"),
     ("shamir-active", 4, "b94956cc80248f5e"),
-    ("replicated", 3, "de81f4579393d5bb"),
-    ("replicated-active", 3, "2476e26edecd7e89"),
-    ("replicated-four", 4, "1917775e63e8c5ee"),
+    ("replicated", 3, "8a322d4623e24672"),
+    ("replicated-active", 3, "a1e020f8e861e2a2"),
+    ("replicated-four", 4, "0d512e9f95244ea5"),
     ("spdz-lt", 2, "56f976a6762d9369"),
     ("spdz-tower", 2, "0fdc32dd87cfb1ca"),
     ("tinytable-linear64", 2, "40bfb52af70edbc4"),
