@@ -31,8 +31,9 @@ pub(crate) const HELD_BACK: Acceptance = [b"under way", b"not here"];
 /// Why a request has not begun among the nodes.
 pub(crate) enum NotBegun {
     Refused(Refusal),
-    /// Another node keeps it waiting for a refresh, or this node's refresh may wait for it. Nothing was used,
-    /// and this node's nonce of two rounds was not opened: it may begin again, in two rounds.
+    /// Another node keeps it waiting for a refresh, or this node's refresh may wait for it. No key was used,
+    /// and this node has not opened its nonce in a hello of two rounds. So it may begin again, and its next
+    /// hello takes two rounds as well.
     GaveWay,
 }
 

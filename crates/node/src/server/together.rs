@@ -6,8 +6,9 @@
 //! another, and each would wait for the other. Therefore a request that has not begun gives way: the nodes at
 //! which it waits for the refresh say so to the others (`requests/follow.rs`), and these let the refresh go
 //! on, wait as well, and plan the request anew with the shares that they have then. Until a request begins,
-//! nothing is done to a key, and no nonce of a hello in two rounds is opened; one in one round fails first,
-//! and its nonces are used up. What it has paid for its first step stays paid.
+//! nothing is done to a key. No nonce is opened, except in a hello of one round, which is not tried a second
+//! time. What the request has paid for its first step stays paid, and circuits that were claimed ahead are
+//! spent.
 
 use std::sync::Arc;
 use std::thread;

@@ -7,8 +7,8 @@
 //!    and the features that it has switched on ([`crate::versions`]), the set of serving parties as it sees
 //!    it, and a digest of its settings.
 //! 2. If all of these fit, each party opens its nonce, says which commitments, versions and features it has
-//!    received, and commits to a nonce for the next session ([`Prepared`]). If not, each party sends a digest of each of its settings instead, and the session ends
-//!    with the name of the setting that differs.
+//!    received, and commits to a nonce for the next session ([`Prepared`]). If not, each party sends a digest
+//!    of each of its settings instead, and the session ends with the name of the setting that differs.
 //!
 //! The session is of the lowest version that any party named, and has the features that all named. A party
 //! that names different ones to different peers is noticed as one that commits to different nonces. A party
