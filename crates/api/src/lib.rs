@@ -2,7 +2,8 @@
 //!
 //! A message is four bytes of length, little-endian, and a postcard encoding. No more than [`MAX_MESSAGE`]
 //! bytes are ever allocated because a peer announced them. A client sends one [`Request`] to every node that
-//! is to serve it, and then [`Step`]s; every node gets the same. Every node answers each of them with one
+//! is to serve it, and then [`Step`]s; every node gets the same, except for the seeds of a mask that the client
+//! deals ([`Request::dealt`]). Every node answers each of them with one
 //! [`Reply`], and says meanwhile that it is working. The nodes compare digests of the request and of each
 //! step with each other before they use them.
 
@@ -23,6 +24,7 @@ mod right;
 mod sealed_import;
 mod step;
 
+use polyclave_protocol::dealt::SeedCommitment;
 use polyclave_protocol::versions::{CLIENTS, CLIENTS_NEWEST};
 use polyclave_protocol::{Error, PartySet, Result};
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,9 @@ fn check_file(bytes: &[u8], what: &str, remedy: &str) -> Result<()> {
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
 
+/// The most bytes of a message that goes in one step ([`Step::Message`]).
+pub const MESSAGE: usize = 4 << 10;
+
 /// The most bytes of a step under a mask. Its answer carries the next mask, too.
 pub const MASKED: usize = CHUNK / 2;
 
@@ -135,6 +140,10 @@ pub struct Request {
     pub operation: Operation,
     /// The first step, if there is one already. This saves a round trip.
     pub first: Option<Step>,
+    /// If the client deals the mask of the first step itself: its commitments to the mask's components
+    /// ([`polyclave_protocol::dealt`]). Then a second message follows to each node, with the seeds of that
+    /// node's components. Else empty.
+    pub dealt: Vec<SeedCommitment>,
     /// The approval of several people, if the client has one.
     pub approval: Option<Approval>,
     /// The user on whose behalf the client says that it asks, as a gateway does: a name, which nodes log and

@@ -20,9 +20,9 @@ pub enum Step {
         /// Whether the file ends here; a message of GCM does.
         last: bool,
     },
-    /// The next chunk: its keystream, if the tag fits.
+    /// The next chunk: its keystream, if the tag fits. In GCM a whole message.
     Open {
-        /// The ciphertext of the chunk.
+        /// The ciphertext of the chunk; of a message of GCM at most [`MESSAGE`](super::MESSAGE) bytes.
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
         /// The tag of the chunk.
@@ -54,6 +54,13 @@ pub enum Step {
         next: u32,
         /// For CMAC: how the message ends.
         end: End,
+    },
+    /// A whole short message of GCM, or a whole short file to seal, under a mask that the client deals
+    /// ([`Request::dealt`](super::Request::dealt)): for its ciphertext and tag.
+    Message {
+        /// At most [`MESSAGE`](super::MESSAGE) bytes.
+        #[serde(with = "serde_bytes")]
+        masked: Vec<u8>,
     },
     /// Blocks to decrypt.
     Blocks {

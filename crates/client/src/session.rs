@@ -6,6 +6,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod conversation;
+pub(crate) mod first;
 pub(crate) mod group;
 mod kept;
 mod load;

@@ -126,7 +126,7 @@ pub fn shares_as_bytes(then: fn(&[u8])) {
     let again: BTreeMap<String, Vec<u8>> = decode(&record[4..], Party(0)).expect("it was written so");
     assert!(again.values().all(|share| is_secret(share)) && again.len() == shares.len(), "all shares");
 
-    let answer = Reply::Data { data: key.clone(), mask: hash_key, initial: Vec::new() };
+    let answer = Reply::Data { data: key.clone(), mask: hash_key, initial: Vec::new(), opened: Vec::new() };
     let bytes = encode(&answer).expect("it is short");
     let again: Reply = decode(&bytes[4..], Party(0)).expect("it was written so");
     assert!(matches!(again, Reply::Data { data, .. } if data.len() == key.len()), "the same answer");

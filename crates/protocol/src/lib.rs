@@ -31,7 +31,7 @@ pub mod tinytable;
 mod unchecked;
 pub mod versions;
 
-pub use interface::{any, descriptor, net, protocol, release, service, session, stock, tally};
+pub use interface::{any, dealt, descriptor, net, protocol, release, service, session, stock, tally};
 
 pub use error::{EARLIER_CHECK, Error, Result};
 

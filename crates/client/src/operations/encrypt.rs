@@ -11,11 +11,12 @@ mod whole;
 
 use std::sync::OnceLock;
 
-use polyclave_api::{KeyInfo, KeyVersion, Mode, Operation, Step, Use, operations};
+use polyclave_api::{KeyInfo, KeyVersion, Mode, Operation, Use, operations};
 use polyclave_cipher::{Cipher, catalog};
 
 use crate::client::Client;
 use crate::session::conversation::{Accepted, Conversation};
+use crate::session::first::First;
 use crate::{Error, Result};
 use aead::Aead;
 use blocks::{Blocks, Chain};
@@ -124,7 +125,7 @@ impl<'c> KeyHandle<'c> {
     }
 
     /// Begins a request for the use of the key.
-    pub(crate) fn begin(&self, how: Use, first: Option<&Step>) -> Result<(Conversation<'c>, Accepted)> {
+    pub(crate) fn begin(&self, how: Use, first: First<'_>) -> Result<(Conversation<'c>, Accepted)> {
         let KeyVersion { name, id } = self.key.clone();
         self.client.begin(&Operation::Use(operations::UseKey { key: name, id, how }), first)
     }

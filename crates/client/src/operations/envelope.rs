@@ -26,6 +26,7 @@ use zeroize::Zeroizing;
 use crate::client::Client;
 use crate::operations::encrypt::KeyHandle;
 use crate::operations::encrypt::aead::no_key;
+use crate::session::first::First;
 use crate::{Error, Result};
 use chunks::{CHUNK, MAX_FILE, Sealer, TAG};
 use commitment::{Commitment, RHO};
@@ -86,7 +87,7 @@ type FileKey = ([u8; 16], [u8; 32], Zeroizing<[u8; FILE_KEY]>);
 
 /// The id of the key in use, the file's id, and the file's key.
 fn file_key(key: &KeyHandle<'_>, how: Use) -> Result<FileKey> {
-    let (mut conversation, accepted) = key.begin(how, Some(&Step::FileKey))?;
+    let (mut conversation, accepted) = key.begin(how, First::Step(&Step::FileKey))?;
     let info = accepted.key.ok_or_else(no_key)?;
     let file = accepted.start.try_into().map_err(|_| Error::Answers("they gave no file id".into()))?;
     let bytes = conversation.bytes(FILE_KEY)?;

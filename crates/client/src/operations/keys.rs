@@ -7,6 +7,7 @@ use polyclave_api::{CheckKind, KeyInfo, Operation, Reply, operations};
 use polyclave_protocol::{Party, PartySet};
 
 use crate::client::Client;
+use crate::session::first::First;
 use crate::session::strategy::Outcome;
 use crate::{Error, Result};
 
@@ -44,7 +45,7 @@ impl Client {
     /// not the one that they recorded when the key was made.
     pub fn check(&self, key: &KeyInfo, kind: CheckKind) -> Result<Vec<u8>> {
         let operation = Operation::Check(operations::Check { key: key.into(), kind });
-        let (conversation, accepted) = self.begin(&operation, None)?;
+        let (conversation, accepted) = self.begin(&operation, First::Nothing)?;
         conversation.finish()?;
         if kind == CheckKind::Cmac && accepted.start != key.check_value {
             return Err(Error::Answers(format!(

@@ -2,11 +2,12 @@
 
 use std::io::Read;
 
-use polyclave_api::{CHAINED, End, Step, Use};
+use polyclave_api::{CHAINED, End, Use};
 use zeroize::Zeroizing;
 
 use crate::operations::encrypt::KeyHandle;
-use crate::operations::encrypt::pieces::{Pieces, Source, under};
+use crate::operations::encrypt::pieces::{Pieces, Source};
+use crate::session::first::{First, Masked};
 use crate::{Error, Result};
 
 impl KeyHandle<'_> {
@@ -27,21 +28,27 @@ impl KeyHandle<'_> {
     fn cmac_from(&self, input: Source<'_>, progress: &mut dyn FnMut(u64)) -> Result<Zeroizing<Vec<u8>>> {
         let block = self.cipher()?.block_bytes;
         let mut pieces = Pieces::new(input, CHAINED)?;
+        let Some((mut data, mut end)) = ended(&mut pieces, block)? else {
+            return Err(Error::Misuse("a stream without a piece".into()));
+        };
         let mut next = ended(&mut pieces, block)?;
-        let Some((first, _)) = &next else { return Err(Error::Misuse("a stream without a piece".into())) };
-        let (mut conversation, accepted) = self.begin(Use::Cmac { mask: first.len() as u32 }, None)?;
-        let (mut mask, mut done, mut tag) = (accepted.mask, 0, Zeroizing::default());
-        while let Some((data, end)) = next {
-            next = ended(&mut pieces, block)?;
-            let masked = under(&mask, &data)?;
-            let after = next.as_ref().map_or(0, |(data, _)| data.len());
-            conversation.step(&Step::Masked { data: masked, next: after as u32, end })?;
-            (tag, mask) = conversation.bytes_and_mask((end != End::No).then_some(block), after)?;
+        let mut after = next.as_ref().map_or(0, |(data, _)| data.len());
+        let first = First::Masked(Masked { data: &data, next: after, end });
+        let (mut conversation, _) = self.begin(Use::Cmac { mask: data.len() as u32 }, first)?;
+        let mut done = 0;
+        loop {
+            let (tag, mask) = conversation.bytes_and_mask((end != End::No).then_some(block), after)?;
             done += data.len() as u64;
             progress(done);
+            let Some(piece) = next else {
+                conversation.finish()?;
+                return Ok(tag);
+            };
+            (data, end) = piece;
+            next = ended(&mut pieces, block)?;
+            after = next.as_ref().map_or(0, |(data, _)| data.len());
+            conversation.step(&Masked { data: &data, next: after, end }.under(&mask)?)?;
         }
-        conversation.finish()?;
-        Ok(tag)
     }
 }
 

@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::operations::encrypt::cipher_of;
+use crate::session::first::First;
 use crate::{Error, Result};
 
 /// The outcome of a payment command: its answer, which is empty if the command only verifies; `None` if it
@@ -56,7 +57,7 @@ impl Client {
 
     fn pay_together(&self, pay: Pay) -> Result<Vec<Paid>> {
         let count = pay.commands.len();
-        let (mut conversation, accepted) = self.begin(&Operation::Pay(pay), Some(&Step::Answers))?;
+        let (mut conversation, accepted) = self.begin(&Operation::Pay(pay), First::Step(&Step::Answers))?;
         let holds: Vec<bool> = match accepted.start.iter().all(|byte| *byte <= 1) {
             true if accepted.start.len() == count => accepted.start.iter().map(|byte| *byte == 1).collect(),
             _ => return Err(Error::Answers("they do not say which of the commands hold".into())),

@@ -1,9 +1,10 @@
 //! How an operation reaches workers that can serve it: those of another group if those of the first cannot.
 
-use polyclave_api::{KeyInfo, Operation, Step, operations};
+use polyclave_api::{KeyInfo, Operation, operations};
 
 use crate::client::Client;
 use crate::session::conversation::{Accepted, Conversation};
+use crate::session::first::First;
 use crate::session::group::Workers;
 use crate::{Error, Result};
 
@@ -12,7 +13,7 @@ impl Client {
     pub(crate) fn begin(
         &self,
         operation: &Operation,
-        first: Option<&Step>,
+        first: First<'_>,
     ) -> Result<(Conversation<'_>, Accepted)> {
         self.draft(operation)?;
         let begin = |operation: &Operation| {

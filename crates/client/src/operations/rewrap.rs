@@ -10,6 +10,7 @@ use crate::operations::encrypt::aead::{Aead, NONCE, no_key};
 use crate::operations::encrypt::pieces::add;
 use crate::operations::sealed::{cut, digest, head_of};
 use crate::session::conversation::{Accepted, Conversation};
+use crate::session::first::First;
 use crate::{Error, Result};
 
 /// Bytes of a tag.
@@ -80,7 +81,7 @@ impl<'c> KeyHandle<'c> {
     fn begin_rewrap(&self, new: &str, what: Rewrapped) -> Result<(Conversation<'c>, Accepted)> {
         let KeyVersion { name: old, id } = self.key.clone();
         let operation = Operation::Rewrap(operations::Rewrap { key: new.into(), old, id, what });
-        self.client.begin(&operation, Some(&Step::Rewrapped))
+        self.client.begin(&operation, First::Step(&Step::Rewrapped))
     }
 
     /// What the message begins with, the new ciphertext with its tag, and the new key.

@@ -14,7 +14,8 @@ use polyclave_api::{CHUNK, KeyVersion, Step, Use};
 
 use crate::client::Client;
 use crate::operations::encrypt::aead::no_key;
-use crate::operations::encrypt::pieces::{Piece, Pieces, Source, WINDOW, add};
+use crate::operations::encrypt::pieces::{Piece, Pieces, Source, WINDOW, add, write_whole};
+use crate::session::first::First;
 use crate::{Error, Result};
 
 /// The first bytes of a sealed file.
@@ -60,13 +61,23 @@ impl Client {
             pieces.next()?.ok_or_else(|| Error::Misuse("a stream without even an empty piece".into()))?;
         let keystream = |piece: &Piece<'_>| Step::Keystream { bytes: piece.data.len() as u32 };
         let how = Use::Seal { additional: additional.map(digest) };
-        let (mut conversation, accepted) = self.key(key)?.begin(how, Some(&keystream(&first)))?;
+        let step = keystream(&first);
+        let asked = match first.whole() {
+            Some(message) => First::Message { message, otherwise: &step },
+            None => First::Step(&step),
+        };
+        let (mut conversation, accepted) = self.key(key)?.begin(how, asked)?;
         let info = accepted.key.ok_or_else(no_key)?;
         let no_file = |_| Error::Answers("they gave no file id".into());
         let file: [u8; 32] = accepted.start.as_slice().try_into().map_err(no_file)?;
         let magic = magic(additional.is_some());
         output.write_all(&[&magic[..], &info.id, &file].concat()).map_err(Error::writing)?;
 
+        if let (Some(message), true) = (first.whole(), accepted.is_dealt) {
+            let (ciphertext, tag) = conversation.ciphertext_and_tag(message.len())?;
+            conversation.finish()?;
+            return write_whole((&ciphertext, &tag), output, progress);
+        }
         let mut awaited = VecDeque::from([Awaited::Keystream(first)]);
         // Asking ahead saves time only: the answers come in the order of the questions.
         let (mut open, mut done) = (1, 0);
@@ -134,7 +145,7 @@ impl Client {
         let mut pieces = Pieces::new(Source::Stream(input), CHUNK + TAG)?;
         let first = pieces.next()?.ok_or_else(not_sealed)?;
         let key = self.key_with_id(KeyVersion { name: key.into(), id: Some(id) });
-        let (mut conversation, _) = key.begin(how, Some(&step(&first)?.0))?;
+        let (mut conversation, _) = key.begin(how, First::Step(&step(&first)?.0))?;
 
         let mut done = 0;
         pieces.answered(&mut conversation, Some(first), step, |piece, mut data| {

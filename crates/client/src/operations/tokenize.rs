@@ -14,13 +14,13 @@ mod feistel;
 
 use std::collections::BTreeMap;
 
-use polyclave_api::{End, MAX_VALUES, Step, Use, operations};
+use polyclave_api::{End, MAX_VALUES, Use, operations};
 use polyclave_cipher::ff1::{Ff1, MAX_TWEAK, ROUNDS};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
 use crate::operations::encrypt::KeyHandle;
-use crate::operations::encrypt::pieces::under;
+use crate::session::first::{First, Masked};
 use crate::{Error, Result};
 
 pub use alphabet::Alphabet;
@@ -167,16 +167,20 @@ fn compute_rounds(key: &KeyHandle<'_>, feistel: &mut Feistel, tweaks: Vec<Vec<u8
     let (radix, length, inverse) = (ff1.radix(), ff1.length(), feistel.is_inverse());
     let values = feistel.values() as u32;
     let how = Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse });
-    let (mut conversation, accepted) = key.begin(how, None)?;
-    let mut mask = accepted.mask;
-    for left in (0..ROUNDS).rev() {
-        let numbers = feistel.numbers();
-        let next = if left == 0 { 0 } else { numbers.len() };
-        let data = under(&mask, &numbers)?;
-        conversation.step(&Step::Masked { data, next: next as u32, end: End::No })?;
-        let sums;
-        (sums, mask) = conversation.bytes_and_mask(Some(feistel.sum_bytes()), next)?;
+    let mut numbers = feistel.numbers();
+    let bytes = numbers.len();
+    // There is no mask behind the last round.
+    let next = |round: u8| if round + 1 == ROUNDS { 0 } else { bytes };
+    let first = Masked { data: &numbers, next: next(0), end: End::No };
+    let (mut conversation, _) = key.begin(how, First::Masked(first))?;
+    for round in 0..ROUNDS {
+        let (sums, mask) = conversation.bytes_and_mask(Some(feistel.sum_bytes()), next(round))?;
         feistel.advance(&sums);
+        if next(round) > 0 {
+            numbers = feistel.numbers();
+            let masked = Masked { data: &numbers, next: next(round + 1), end: End::No };
+            conversation.step(&masked.under(&mask)?)?;
+        }
     }
     conversation.finish()
 }

@@ -6,6 +6,7 @@ use polyclave_cipher::{key_block, key_wrap};
 
 use crate::client::Client;
 use crate::operations::encrypt::cipher_of;
+use crate::session::first::First;
 use crate::{Error, Result};
 
 impl Client {
@@ -19,7 +20,7 @@ impl Client {
         let (wrapping, key) = (self.resolved(wrapping.into())?, self.resolved(key.into())?);
         let cipher = cipher_of(&self.info(&key.name)?)?;
         let operation = Operation::Wrap(operations::Wrap { wrapping, key, how });
-        let (mut conversation, _) = self.begin(&operation, Some(&Step::Wrapped))?;
+        let (mut conversation, _) = self.begin(&operation, First::Step(&Step::Wrapped))?;
         let wrapped = conversation.bytes(key_wrap::wrapped_bytes(cipher.key_bytes))?;
         conversation.finish()?;
         Ok(wrapped.to_vec())
@@ -42,7 +43,7 @@ impl Client {
         let encrypted = key_block::plaintext_bytes(&cipher, kek.block_bytes);
         let head = header.text(version, algorithm, encrypted);
         let operation = Operation::WrapBlock(operations::WrapBlock { wrapping, key, header });
-        let (mut conversation, _) = self.begin(&operation, Some(&Step::Wrapped))?;
+        let (mut conversation, _) = self.begin(&operation, First::Step(&Step::Wrapped))?;
         let message = conversation.bytes(version.block_bytes() + encrypted)?;
         conversation.finish()?;
         let (mac, encrypted) = message.split_at(version.block_bytes());

@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
 use polyclave_config::Cluster;
+use polyclave_protocol::dealt::DealtMask;
+use polyclave_protocol::net::Net;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element, ServiceConfig};
 use polyclave_protocol::{Party, PartySet};
 use polyclave_transport::TlsNet;
 use zeroize::Zeroizing;
 
+use crate::session::first::First;
 use crate::session::group::Workers;
 use crate::session::load::Busy;
 use crate::session::replies::Replies;
@@ -76,7 +79,9 @@ impl Paused {
 pub(crate) struct Accepted {
     pub(crate) key: Option<KeyInfo>,
     pub(crate) start: Vec<u8>,
-    /// The mask of the first input; empty if there is none.
+    /// Whether this client has dealt the mask of its first input.
+    pub(crate) is_dealt: bool,
+    /// The nodes' mask of the first input; empty if there is none.
     pub(crate) mask: Zeroizing<Vec<u8>>,
     /// The blinding of the mask's check, if there is one.
     pub(crate) blind: Option<Element>,
@@ -85,12 +90,14 @@ pub(crate) struct Accepted {
 /// One node's message about a value.
 pub(crate) type Part<'r> = (Party, &'r [u8]);
 
-/// What each node sent: parts of the data, of the next mask, and of the initial block.
+/// What each node sent: parts of the data, of the next mask, and of the initial block; and what the nodes
+/// opened.
 #[derive(Default)]
 struct Parts<'r> {
     data: Vec<Part<'r>>,
     mask: Vec<Part<'r>>,
     initial: Vec<Part<'r>>,
+    opened: Vec<Part<'r>>,
 }
 
 /// The data of an answer, and the next mask.
@@ -102,7 +109,7 @@ impl<'c> Conversation<'c> {
     pub(crate) fn begin(
         workers: Workers<'c>,
         operation: &Operation,
-        first: Option<&Step>,
+        first: First<'_>,
     ) -> Result<(Conversation<'c>, Accepted)> {
         // All nodes serve an approved request, so that its approval is used once.
         if operation.describe().only_uses() && workers.caller.approvals.given().is_none() {
@@ -148,18 +155,50 @@ impl<'c> Conversation<'c> {
         Err((failed.iter().map(|(p, _)| *p).collect(), why))
     }
 
-    pub(crate) fn ask(&mut self, operation: &Operation, first: Option<&Step>) -> Result<Accepted> {
+    pub(crate) fn ask(&mut self, operation: &Operation, first: First<'_>) -> Result<Accepted> {
         let caller = self.workers.caller;
-        self.send(&caller.request(
-            &self.net,
-            operation.clone(),
-            self.serving,
-            first.cloned(),
-            caller.approvals.given(),
-        )?)?;
-        let accepted = self.accepted()?;
+        let (step, dealt) = first.with_request(&self.workers.group.config.components())?;
+        let commitments = dealt.as_ref().map(DealtMask::commitments).unwrap_or_default();
+        let (first_of_request, approval) = ((step, commitments), caller.approvals.given());
+        let (operation, serving) = (operation.clone(), self.serving);
+        self.send(&caller.request(&self.net, operation, serving, first_of_request, approval)?)?;
+        if let Some(dealt) = &dealt {
+            self.send_seeds(dealt)?;
+        }
+        let accepted = Accepted { is_dealt: dealt.is_some(), ..self.accepted()? };
         self.has_begun = true;
+        if let (First::Masked(masked), false) = (first, accepted.is_dealt) {
+            self.step(&masked.under(&accepted.mask)?)?;
+        }
         Ok(accepted)
+    }
+
+    /// Sends each node its seeds of a mask that this client deals.
+    fn send_seeds(&mut self, dealt: &DealtMask) -> Result<()> {
+        let message = |party: Party| -> Zeroizing<Vec<u8>> {
+            let seeds = dealt.seeds_of(party);
+            Zeroizing::new([&(seeds.len() as u32).to_le_bytes()[..], &seeds].concat())
+        };
+        let messages: Vec<Zeroizing<Vec<u8>>> = Party::all(self.net.parties()).map(message).collect();
+        let sent = self.send_to_each(|party| &messages[party.index()]);
+        sent.map_err(|e| self.workers.caller.unless_halted(self.workers.named(e.into())))
+    }
+
+    /// Sends each node a message that begins with its length.
+    pub(crate) fn send_to_each<'m>(
+        &mut self,
+        message: impl Fn(Party) -> &'m [u8],
+    ) -> polyclave_protocol::Result<()> {
+        let there = self.there;
+        let messages: Vec<(&[u8], &[u8])> = Party::all(self.net.parties())
+            .map(|party| if there.contains(party) { message(party).split_at(4) } else { Default::default() })
+            .collect();
+        let (heads, bodies): (Vec<&[u8]>, Vec<&[u8]>) = messages.into_iter().unzip();
+        for out in [heads, bodies] {
+            let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
+            self.net.exchange(&out, &mut nothing)?;
+        }
+        Ok(())
     }
 
     /// Connections with all nodes.
@@ -180,7 +219,7 @@ impl<'c> Conversation<'c> {
             &self.net,
             operation.clone(),
             self.serving,
-            None,
+            (None, Vec::new()),
             caller.approvals.given(),
         )?)
     }
@@ -206,7 +245,7 @@ impl<'c> Conversation<'c> {
             };
             let mask = if has(&masks) { this.combined(&masks)? } else { Zeroizing::default() };
             let blind = if has(&blinds) { Some(this.element(&blinds)?) } else { None };
-            Ok(Accepted { key: key.clone(), start: start.clone(), mask, blind })
+            Ok(Accepted { key: key.clone(), start: start.clone(), is_dealt: false, mask, blind })
         })
     }
 
@@ -271,6 +310,18 @@ impl<'c> Conversation<'c> {
         self.settle(&|this, replies| this.element(&this.data(replies)?.data))
     }
 
+    /// The answer to a whole message: its ciphertext of so many bytes, and its tag. The nodes have opened the
+    /// ciphertext, so all of them say the same.
+    pub(crate) fn ciphertext_and_tag(&mut self, bytes: usize) -> Result<(Vec<u8>, Element)> {
+        self.settle(&|this, replies| {
+            let parts = this.data(replies)?;
+            let most = this.most(parts.opened.iter().map(|(_, part)| *part));
+            let apart = || Error::Answers("they tell different ciphertexts, and none was used".into());
+            let ciphertext = most.filter(|ciphertext| ciphertext.len() == bytes).ok_or_else(apart)?;
+            Ok((ciphertext.to_vec(), this.element(&parts.data)?))
+        })
+    }
+
     /// The element that all nodes have opened.
     pub(crate) fn opened(&mut self) -> Result<Element> {
         self.settle(&|this, replies| {
@@ -326,10 +377,11 @@ impl<'c> Conversation<'c> {
         let mut parts = Parts::default();
         for (node, reply) in replies {
             match reply {
-                Reply::Data { data, mask, initial } => {
+                Reply::Data { data, mask, initial, opened } => {
                     parts.data.push((*node, data));
                     parts.mask.push((*node, mask));
                     parts.initial.push((*node, initial));
+                    parts.opened.push((*node, opened));
                 }
                 _ => self.refuse_unexpected(*node)?,
             }

@@ -10,6 +10,7 @@ use polyclave_api::{self as api, Approval, Operation, Reason, Refusal, Reply, Re
 use polyclave_config::{Card, Cluster};
 use polyclave_kernels::process::PerProcess;
 use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_protocol::dealt::SeedCommitment;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet, catalog};
 use polyclave_transport::{CLIENT_CONNECT, Halt, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
@@ -68,14 +69,14 @@ impl Caller {
         net: &TlsNet,
         operation: Operation,
         serving: PartySet,
-        first: Option<Step>,
+        (first, dealt): (Option<Step>, Vec<SeedCommitment>),
         approval: Option<Approval>,
     ) -> Result<Request> {
         let mut id = [0; 16];
         random_bytes(&mut id)?;
         let on_behalf_of = self.on_behalf_of.clone();
         let version = net.version().map_or(api::VERSION, u16::from);
-        Ok(Request { version, id, serving, operation, first, approval, on_behalf_of })
+        Ok(Request { version, id, serving, operation, first, dealt, approval, on_behalf_of })
     }
 
     pub(crate) fn remark(&self, message: &str) {
@@ -223,7 +224,7 @@ impl Workers<'_> {
         let (mut net, mut settled) = (self.net(lines), PartySet::default());
         let sent = self
             .caller
-            .request(&net, operation.clone(), which, None, None)
+            .request(&net, operation.clone(), which, (None, Vec::new()), None)
             .and_then(|request| Ok(send_to_each(&mut net, awaited, &api::encode(&request)?)?));
         let mut until = Instant::now() + if sent.is_ok() { ALONE } else { Duration::ZERO };
         while !awaited.is_empty() {

@@ -4,13 +4,14 @@
 mod abort;
 mod guaranteed;
 
-use polyclave_api::{KeyInfo, Operation, Step};
+use polyclave_api::{KeyInfo, Operation};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 
 use crate::session::conversation::{Accepted, Conversation, Part};
+use crate::session::first::First;
 use crate::session::group::Workers;
 use crate::session::replies::Replies;
 use crate::{Error, Result};
@@ -39,7 +40,7 @@ pub(crate) trait Strategy: Send + Sync {
         &self,
         workers: Workers<'c>,
         operation: &Operation,
-        first: Option<&Step>,
+        first: First<'_>,
     ) -> Result<(Conversation<'c>, Accepted)>;
 
     /// Sends the same encoded message to all nodes of a conversation that still answer.

@@ -155,5 +155,14 @@ pub fn request(operation: Operation, first: Option<Step>) -> Request {
     let mut id = [0; 16];
     random_bytes(&mut id).expect("random bytes");
     let (serving, on_behalf_of) = (PartySet::all(3), String::new());
-    Request { version: api::VERSION, id, serving, operation, first, approval: None, on_behalf_of }
+    Request {
+        version: api::VERSION,
+        id,
+        serving,
+        operation,
+        first,
+        dealt: Vec::new(),
+        approval: None,
+        on_behalf_of,
+    }
 }

@@ -29,7 +29,7 @@ fn combined(parts: &[Vec<u8>]) -> Vec<u8> {
 fn answer(replies: Vec<Reply>) -> [Vec<u8>; 3] {
     let mut parts = [const { Vec::new() }; 3];
     for reply in replies {
-        let Reply::Data { data, mask, initial } = reply else { panic!("{reply:?}") };
+        let Reply::Data { data, mask, initial, .. } = reply else { panic!("{reply:?}") };
         for (part, sent) in parts.iter_mut().zip([data, mask, initial]) {
             part.push(sent);
         }

@@ -178,6 +178,7 @@ fn a_writer_is_never_given_the_key_of_a_file_that_is_there(cluster: &TestCluster
             id: [id; 16],
             serving: PartySet::all(2),
             operation: operation.clone(),
+            dealt: Vec::new(),
             first: Some(Step::FileKey),
             approval: None,
             on_behalf_of: String::new(),

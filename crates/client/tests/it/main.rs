@@ -14,6 +14,7 @@ mod check;
 mod chosen_blocks;
 mod ciphers;
 mod components;
+mod dealt_masks;
 mod derive_apart;
 mod envelope;
 mod equivocation;

@@ -21,6 +21,7 @@ use crate::Result;
 use polyclave_cipher::Compiled;
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
+use polyclave_protocol::dealt::HeldSeeds;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
 
@@ -40,6 +41,8 @@ pub(crate) struct Computation<'a> {
     pub(crate) others: Vec<(&'a Circuits, &'a ExpandedKey)>,
     pub(crate) library: &'a Library,
     pub(crate) session: [u8; 32],
+    /// What the client deals of the first mask, until it is used.
+    pub(crate) dealt: Option<HeldSeeds>,
     /// The bytes of memory that an evaluation may take.
     pub(crate) memory: usize,
     pub(crate) progress: &'a Progress,

@@ -37,11 +37,13 @@ pub(crate) struct Answer {
     pub(crate) mask: Vec<u8>,
     /// With the first answer of CBC: this node's part of the initial block.
     pub(crate) initial: Vec<u8>,
+    /// The ciphertext of a whole message, which the nodes have opened among themselves.
+    pub(crate) opened: Vec<u8>,
 }
 
 impl Answer {
     pub(crate) fn data(data: Vec<u8>) -> Answer {
-        Answer { data, mask: Vec::new(), initial: Vec::new() }
+        Answer { data, mask: Vec::new(), initial: Vec::new(), opened: Vec::new() }
     }
 }
 
@@ -131,6 +133,7 @@ pub(crate) fn misplaced(step: &Step) -> Refusal {
         Step::Tag => "Tag",
         Step::Check { .. } => "Check",
         Step::Masked { .. } => "Masked",
+        Step::Message { .. } => "Message",
         Step::Blocks { .. } => "Blocks",
         Step::Chi { .. } => "Chi",
         Step::Finish => "Finish",

@@ -65,7 +65,12 @@ impl Serving<'_, '_> {
             protocol.open_mask_check(&mask, &blind, chi, &mut self.net_of_peers()?)?;
         let mut data = opened.to_vec();
         self.service.faults.spoil([&mut data, &mut Vec::new()]);
-        self.connection.reply(&Reply::Data { data, mask: Vec::new(), initial: Vec::new() });
+        self.connection.reply(&Reply::Data {
+            data,
+            mask: Vec::new(),
+            initial: Vec::new(),
+            opened: Vec::new(),
+        });
 
         let admit = |step: &Step| match step {
             Step::Masked { data, next: 0, end: End::No } if data.len() == bytes => Ok(0),

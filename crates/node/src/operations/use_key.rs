@@ -6,6 +6,7 @@ use std::time::Duration;
 use polyclave_api::{KeyInfo, Refusal, Reply, Step};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
+use polyclave_protocol::dealt::HeldSeeds;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Session};
 use polyclave_store::StoredKey;
@@ -114,6 +115,7 @@ impl Serving<'_, '_> {
             others: of_others.iter().map(|(circuits, key)| (&**circuits, key)).collect(),
             library: &self.service.library,
             session: self.session,
+            dealt: self.dealt.take(),
             memory: self.service.memory.part_bytes(),
             progress: self.progress.clone(),
         };
@@ -144,13 +146,15 @@ impl Serving<'_, '_> {
             let answer = held.with(&mut self.partners_for_client()?, |at| mode.run(step, at));
             self.faults = held.faults();
             let mut answer = answer?;
-            self.service.faults.spoil([&mut answer.data, &mut answer.mask, &mut answer.initial]);
+            let Answer { data, mask, initial, opened } = &mut answer;
+            self.service.faults.spoil([data, mask, initial, opened]);
             self.context.still_holds(&self.service.material)?;
-            let pause = self.service.clients.charge(&self.client.name, answer.data.len() + answer.mask.len());
-            let Answer { data, mask, initial } = answer;
+            let Answer { data, mask, initial, opened } = answer;
+            let sent = data.len() + mask.len() + opened.len();
+            let pause = self.service.clients.charge(&self.client.name, sent);
             if instead.is_empty() {
                 self.service.faults.delay();
-                self.connection.reply(&Reply::Data { data, mask, initial });
+                self.connection.reply(&Reply::Data { data, mask, initial, opened });
             }
             if pause > Duration::ZERO {
                 std::thread::sleep(pause);
@@ -167,6 +171,7 @@ struct Held<'k> {
     others: Vec<(&'k Circuits, &'k ExpandedKey)>,
     library: &'k Library,
     session: [u8; 32],
+    dealt: Option<HeldSeeds>,
     memory: usize,
     progress: Arc<Progress>,
 }
@@ -185,10 +190,11 @@ impl Held<'_> {
         let protocol = self.protocol.take().ok_or_else(ended)?;
         let (circuits, key, session) = (self.circuits, self.key, self.session);
         let (library, memory, progress) = (self.library, self.memory, &*self.progress);
-        let others = self.others.clone();
-        let mut at = Computation { protocol, net, circuits, key, others, library, session, memory, progress };
+        let (others, dealt) = (self.others.clone(), self.dealt.take());
+        let mut at =
+            Computation { protocol, net, circuits, key, others, library, session, dealt, memory, progress };
         let outcome = work(&mut at);
-        self.protocol = Some(at.protocol);
+        (self.protocol, self.dealt) = (Some(at.protocol), at.dealt);
         outcome
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use polyclave_api::{Permission, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyServiceSession;
+use polyclave_protocol::dealt::HeldSeeds;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Faults;
 use polyclave_protocol::session::AgreedSession;
@@ -53,6 +54,8 @@ pub(crate) struct Serving<'a, 'c> {
     pub(crate) connection: ClientConnection<'a>,
     pub(crate) session: [u8; 32],
     pub(crate) blocks: u64,
+    /// What the client deals of the first mask, until it is used.
+    pub(crate) dealt: Option<HeldSeeds>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) faults: Faults,
 }
@@ -90,7 +93,7 @@ fn try_serve(
     blocks: &mut u64,
     faults: &mut Faults,
 ) -> Result<(), NotBegun> {
-    let first = plan.request.first.take();
+    let (first, dealt) = (plan.request.first.take(), plan.dealt.take());
     let ready = refuse_at_maker(&service.material).and_then(|()| service.material.context());
     let ready = ready.and_then(|context| {
         *blocks = admit_first(service, client, &mut plan, first.as_ref())?;
@@ -113,6 +116,7 @@ fn try_serve(
         connection,
         session: id,
         blocks: blocks_paid,
+        dealt,
         progress: Arc::new(Progress::new(service.computed.clone())),
         faults: Faults::default(),
     };

@@ -6,6 +6,7 @@
 
 use polyclave_api::{self as api, Describe, KeyInfo, Permission, Reason, Refusal, Request, Step};
 use polyclave_protocol::any::AnyServiceSession;
+use polyclave_protocol::dealt::HeldSeeds;
 use polyclave_protocol::service::ServiceConfig;
 
 use crate::clients::approvals::Approved;
@@ -60,12 +61,25 @@ pub(crate) fn identity(info: &KeyInfo) -> Vec<u8> {
 /// Finds what a node does for an operation.
 pub(crate) type Operations = fn(&api::Operation) -> &dyn Operation;
 
+/// A request as it came.
+pub(crate) struct Asked<'a> {
+    pub(crate) request: Request,
+    /// Its bytes.
+    pub(crate) bytes: &'a [u8],
+    /// What followed them: the seeds of a mask that the client deals. Else empty.
+    pub(crate) seeds: &'a [u8],
+    /// Whether the node comes to it for the first time.
+    pub(crate) is_first_try: bool,
+}
+
 /// A request that this node is ready to serve.
 pub(crate) struct Plan {
     pub(crate) request: Request,
     /// Digest of the client's certificate and all bytes of its request.
     pub(crate) digest: [u8; 32],
     pub(crate) ticket: Ticket,
+    /// What the client deals of the first mask.
+    pub(crate) dealt: Option<HeldSeeds>,
     pub(crate) planned: Box<dyn Planned>,
     /// The blocks that were paid for before the nodes compare it.
     pub(super) paid: u64,
@@ -83,15 +97,15 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Checks a request against this node's own policy, keys and limits. It asks no other node, and spends
-    /// nothing except that a request that can be served counts against the limits of its rules, if `counts`:
-    /// when the node comes to it for the first time.
+    /// nothing except that a request that can be served counts against the limits of its rules, when the node
+    /// comes to it for the first time.
     pub(crate) fn make(
         service: &Service,
         client: &Client,
-        request: Request,
-        (bytes, counts): (&[u8], bool),
+        asked: Asked<'_>,
         operations: Operations,
     ) -> Result<Plan, Refusal> {
+        let Asked { request, bytes, seeds, is_first_try } = asked;
         refuse_damaged(&service.store)?;
         service.material.refuse_quarantined()?;
         let all = service.members.all();
@@ -117,6 +131,7 @@ impl Plan {
                 format!("the request names {} nodes to serve it, and needs at least {least}", serving.len());
             return Err(Refusal::new(Reason::Unavailable, message));
         }
+        let dealt = dealt(service, &request, seeds)?;
         let operation = operations(&request.operation);
         let asked = operation.permissions_here(service, client)?;
         asked.iter().try_for_each(|asked| service.rules.allow(client, asked))?;
@@ -131,16 +146,17 @@ impl Plan {
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 request of a client");
         hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate).update(bytes);
         let (ticket, digest) = (ticket(client, &request.id), hasher.finalize().into());
-        if counts {
+        if is_first_try {
             service.rules.charge(client, &asked, [1, 0])?;
         }
         Ok(Plan {
             ticket,
             request,
             digest,
+            dealt,
             planned,
             paid: 0,
-            is_first_try: counts,
+            is_first_try,
             client: client.name.clone(),
             asked,
             approved,
@@ -161,6 +177,27 @@ impl Plan {
     pub(super) fn key_digest(&self) -> [u8; 32] {
         blake3::derive_key("polyclave 2026 properties of a key", &self.planned.identity())
     }
+}
+
+/// What the client deals of the mask of its first step. Only such a step can be under a mask: the nodes'
+/// masks come later. The commitments are part of the request, which all nodes compare.
+fn dealt(service: &Service, request: &Request, seeds: &[u8]) -> Result<Option<HeldSeeds>, Refusal> {
+    let malformed = |message: String| Refusal::new(Reason::Malformed, message);
+    let is_masked = matches!(request.first, Some(Step::Masked { .. } | Step::Message { .. }));
+    if is_masked == request.dealt.is_empty() {
+        let message =
+            "a client deals a mask for a first step under it, and for no other; is it of another version?";
+        return Err(malformed(message.into()));
+    }
+    if !is_masked {
+        return Ok(None);
+    }
+    if !matches!(request.operation, api::Operation::Use(_)) {
+        return Err(malformed("a mask is dealt for the use of a key only".into()));
+    }
+    let components = service.config.components();
+    let held = HeldSeeds::checked(&components, service.members.me, &request.dealt, seeds);
+    held.map(Some).map_err(|error| malformed(error.to_string()))
 }
 
 /// A plan in the making.

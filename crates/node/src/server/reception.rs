@@ -9,8 +9,9 @@ use polyclave_api::{self as api, Detail, Operation, Reason, Refusal, Reply, Requ
 use polyclave_config::check_name;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::versions::{CLIENTS, Spoken};
-use polyclave_protocol::{Error, PartySet};
+use polyclave_protocol::{Error, Party, PartySet};
 use polyclave_transport::{Caller, Reception, TlsNet};
+use zeroize::Zeroizing;
 
 use crate::Result;
 use crate::audit::{BEGUN, Event};
@@ -154,6 +155,10 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
             return false;
         }
     };
+    let seeds = match seeds_of(&request, party, net) {
+        Ok(seeds) => seeds,
+        Err(_) => return false,
+    };
     let kind = request.operation.describe().kind();
     let Detail { key, text } = request.operation.describe().audit();
     let key = key.to_owned();
@@ -202,7 +207,7 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
             (0, tell(core, begun(&detail).and_then(|()| known()).and_then(|()| listed()), net))
         }
         _ => {
-            let asking = Asking { core, client, ticket, bytes };
+            let asking = Asking { core, client, ticket, bytes, seeds: &seeds };
             let mut extended = detail.clone();
             let served = asking.serve(request, net, (event, &mut extended));
             detail = extended;
@@ -220,6 +225,17 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
     core.logbook.note(&Event { outcome, blocks, detail: &detail, ..event });
     result.is_ok()
+}
+
+/// What follows a request whose first mask the client deals: the seeds of this node. Nothing of another one.
+fn seeds_of(request: &Request, client: Party, net: &mut TlsNet) -> Result<Zeroizing<Vec<u8>>, Error> {
+    if request.dealt.is_empty() {
+        return Ok(Zeroizing::default());
+    }
+    net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
+    let seeds = api::receive_bytes(net, client);
+    net.set_deadline(None);
+    seeds.map(Zeroizing::new)
 }
 
 /// Answers a request that a node answers alone: with a reply, or with the reason why there is none.

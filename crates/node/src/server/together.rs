@@ -25,7 +25,7 @@ use crate::material::refresh::{HeldOff, REFRESHING};
 use crate::operations;
 use crate::requests::conversation::{GaveWay, serve};
 use crate::requests::pending::Ticket;
-use crate::requests::plan::Plan;
+use crate::requests::plan::{Asked, Plan};
 use crate::threads::POLL_INTERVAL;
 
 /// How long a request waits for a refresh at most. A refresh of some hundred keys takes less, and then its
@@ -43,6 +43,8 @@ pub(super) struct Asking<'a> {
     pub(super) ticket: Ticket,
     /// The request as it came.
     pub(super) bytes: &'a [u8],
+    /// What followed it.
+    pub(super) seeds: &'a [u8],
 }
 
 impl Asking<'_> {
@@ -54,7 +56,7 @@ impl Asking<'_> {
         net: &mut TlsNet,
         (event, detail): (Event<'_>, &mut String),
     ) -> (u64, Result<(), Refusal>) {
-        let Asking { core, client, ticket, bytes } = *self;
+        let Asking { core, client, ticket, bytes, seeds } = *self;
         let (until, mut paid, mut tries) = (Instant::now() + MAX_WAIT, 0, 0);
         let refusal = match core.service.clients.request(&client.name) {
             Err(refusal) => refusal,
@@ -62,10 +64,8 @@ impl Asking<'_> {
                 tries += 1;
                 let planned = self.hold_off_refresh(request.operation.describe().only_uses(), until, net);
                 let planned = planned.and_then(|held_off| {
-                    Ok((
-                        held_off,
-                        Plan::make(&core.service, client, request, (bytes, tries == 1), operations::of)?,
-                    ))
+                    let asked = Asked { request, bytes, seeds, is_first_try: tries == 1 };
+                    Ok((held_off, Plan::make(&core.service, client, asked, operations::of)?))
                 });
                 if let Ok((_, Plan { approved: Some(approved), .. })) = &planned
                     && tries == 1

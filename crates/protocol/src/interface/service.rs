@@ -1,10 +1,11 @@
 //! What a protocol needs, beyond evaluating circuits, so that long-lived nodes can serve clients with it.
 //!
 //! * Setups and shared values that can be stored and read back.
-//! * Clients: outside parties that hold no share. A client never hands out shares of its secrets. Instead the
-//!   nodes give it a random shared mask r, it sends the same x ^ r to every node, and they set \[x\] = (x ^
-//!   r) + \[r\]. So no client can make a sharing of a wrong degree. To give a client a value, each serving
-//!   node sends it a share, blinded so that the client learns the value and nothing about the sharing.
+//! * Clients: outside parties that hold no share. The nodes give a client a random shared mask r, it sends the
+//!   same x ^ r to every node, and they set \[x\] = (x ^ r) + \[r\]. So no client can make a sharing of a
+//!   wrong degree. Where all that a client can deal is a sharing, it deals its first mask itself
+//!   ([`dealt`](crate::interface::dealt)). To give a client a value, each serving node sends it a share,
+//!   blinded so that the client learns the value and nothing about the sharing.
 //! * Elements of GF(2^128) in the representation of GCM (SP 800-38D, section 6.3), for its hash:
 //!   [`ElementArithmetic`].
 //!
@@ -18,6 +19,7 @@ use polyclave_cipher::{Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 use crate::interface::any::AnyServiceConfig;
+use crate::interface::dealt::HeldSeeds;
 pub use crate::interface::elements::{ELEMENT_BYTES, Element, ElementArithmetic, Elements};
 use crate::interface::net::Net;
 use crate::interface::protocol::{Faults, ProtocolConfig, Session};
@@ -149,6 +151,12 @@ pub trait ServiceConfig: ProtocolConfig<Session: ServiceSession> + Send + 'stati
         None
     }
 
+    /// The parties that know each component, if values are shared as sums of components that may be any: then
+    /// a client can deal a mask ([`dealt`](crate::interface::dealt)). Else none.
+    fn components(&self) -> Vec<PartySet> {
+        Vec::new()
+    }
+
     /// At a client: combines the messages of the `serving` nodes about a value of bytes
     /// ([`ServiceSession::mask_input`], [`ServiceSession::reveal_to_client`]), or about several values one
     /// after another. Messages are in the order of the nodes. A protocol that verifies returns
@@ -220,6 +228,11 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
 
     /// Draws a mask of `len` bytes; also returns what this node sends to the client.
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Self::Mask, Vec<u8>)>;
+
+    /// A mask of `len` bytes that a client has dealt. Local.
+    fn dealt_mask(&mut self, _seeds: &HeldSeeds, _len: usize) -> Result<Self::Mask> {
+        Err(Error::misuse("under this protocol the nodes draw all masks"))
+    }
 
     /// A mask's bytes cut into elements, the last one filled with zeros. Local.
     fn mask_elements(&self, mask: &Self::Mask) -> Elements;

@@ -12,10 +12,10 @@
 use polyclave_kernels::gf128;
 use zeroize::Zeroizing;
 
+use super::Replicated;
 use super::client::of_shares;
 use super::ring::{Ring, add};
 use super::security::AdversaryModel;
-use super::{Pair, Replicated};
 use crate::interface::elements::{Element, ElementArithmetic, Elements};
 use crate::interface::net::Net;
 use crate::interface::protocol::Owner;
@@ -46,6 +46,17 @@ impl<A: AdversaryModel> ElementArithmetic for Replicated<A> {
             Ok(products)
         })();
         self.or_give_up(done)
+    }
+
+    /// Two rounds after the checks of what was computed before.
+    fn are_zero(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<bool>> {
+        self.verify(&elements.unchecked, net)?;
+        let Replicated { ring, model, .. } = self;
+        let counts = ring.counts();
+        counts.multiplications += elements.count() as u64;
+        counts.openings += elements.count() as u64;
+        let are_zero = model.are_zero(elements, ring, net);
+        self.or_give_up(are_zero)
     }
 
     fn open_elements(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
@@ -114,6 +125,13 @@ impl Ring {
         b: &Elements,
         net: &mut dyn Net,
     ) -> Result<Elements> {
+        let own = self.own_products(a, b);
+        let received = Zeroizing::new(self.pass_back(&own, net)?.to_vec());
+        Ok(of_shares([own, received], Unchecked::join([&a.unchecked, &b.unchecked])))
+    }
+
+    /// This party's first share of products, which goes to the party before. Local.
+    pub(super) fn own_products(&mut self, a: &Elements, b: &Elements) -> Zeroizing<Vec<u8>> {
         let len = a.shares.len();
         let mut own = Zeroizing::new(self.zero_share(len).to_vec());
         let (mut sum, mut product) = (Zeroizing::new(b.shares.to_vec()), Zeroizing::new(vec![0; len]));
@@ -122,7 +140,6 @@ impl Ring {
             gf128::multiply(&mut product, x, y);
             add(&mut own, &product);
         }
-        let received: Pair<_> = [own.clone(), Zeroizing::new(self.pass_back(&own, net)?.to_vec())];
-        Ok(of_shares(received, Unchecked::join([&a.unchecked, &b.unchecked])))
+        own
     }
 }

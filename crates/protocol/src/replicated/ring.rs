@@ -156,17 +156,27 @@ impl Ring {
         &mut self,
         messages: Pair<&[u8]>,
         net: &mut dyn Net,
-    ) -> Result<Pair<Vec<u8>>> {
+    ) -> Result<Pair<Shares>> {
+        self.exchange_with_both(messages, messages.map(<[u8]>::len), net)
+    }
+
+    /// Sends a message to each neighbour, the party before first, and receives one of these lengths from each.
+    /// One round.
+    pub(super) fn exchange_with_both(
+        &mut self,
+        [to_before, to_behind]: Pair<&[u8]>,
+        lengths: Pair<usize>,
+        net: &mut dyn Net,
+    ) -> Result<Pair<Shares>> {
         self.counts().rounds += 1;
         let [before, behind] = [previous(self.me), next(self.me)].map(Party::index);
-        let mut received = messages.map(|message| vec![0; message.len()]);
+        let [mut from_before, mut from_behind] = lengths.map(|len| self.pool.take(len));
         let mut out: [&[u8]; PARTIES] = [&[]; PARTIES];
         let mut into: [&mut [u8]; PARTIES] = [&mut [], &mut [], &mut []];
-        (out[before], out[behind]) = (messages[0], messages[1]);
-        let [from_before, from_behind] = &mut received;
-        (into[before], into[behind]) = (from_before, from_behind);
+        (out[before], out[behind]) = (to_before, to_behind);
+        (into[before], into[behind]) = (&mut from_before, &mut from_behind);
         net.exchange(&out, &mut into)?;
-        Ok(received)
+        Ok([from_before, from_behind])
     }
 
     /// The counts of the current phase.

@@ -4,13 +4,14 @@
 use polyclave_cipher::Cells;
 use zeroize::Zeroizing;
 
+use super::elements::open;
 use super::lookup::Round;
 use super::registers::Registers;
 use super::ring::Ring;
 use super::shared::Shared;
 use super::{PARTIES, Pair, Setup};
 use crate::Result;
-use crate::interface::elements::Elements;
+use crate::interface::elements::{ELEMENT_BYTES, Elements};
 use crate::interface::net::Net;
 use crate::interface::protocol::Owner;
 use crate::interface::release::Released;
@@ -66,6 +67,13 @@ pub trait AdversaryModel: Sized + Send + 'static {
     /// Verifies everything that was multiplied.
     fn check(&mut self, _: &mut Ring, _: &mut dyn Net) -> Result<()> {
         Ok(())
+    }
+
+    /// Whether each of some elements is zero, and nothing else about it. What they rest on has been verified.
+    fn are_zero(&mut self, elements: &Elements, ring: &mut Ring, net: &mut dyn Net) -> Result<Vec<bool>> {
+        let rho = ring.random_elements(elements.count());
+        let multiples = ring.multiply_elements(elements, &rho, net)?;
+        Ok(open(&multiples, self, ring, net)?.iter().map(|opened| *opened == [0; ELEMENT_BYTES]).collect())
     }
 
     /// Nothing is verified or released in this session any more.

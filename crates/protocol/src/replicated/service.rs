@@ -8,9 +8,11 @@ use zeroize::Zeroizing;
 use super::config::Named;
 use super::lookup::bytes_per_lane;
 use super::refresh::refresh;
+use super::ring::{next, previous};
 use super::security::AdversaryModel;
 use super::storage::{restore_elements, save_elements};
 use super::{Mask, PARTIES, Replicated, ReplicatedConfig, Setup, Shared, client};
+use crate::interface::dealt::HeldSeeds;
 use crate::interface::net::Net;
 use crate::interface::protocol::Faults;
 use crate::interface::service::{
@@ -50,6 +52,11 @@ impl<A: AdversaryModel + Named + Sync> ServiceConfig for ReplicatedConfig<A> {
         Ok(Refreshed { stored: refresh::<A>(new, &stream, stored, net)?, faults: Faults::default() })
     }
 
+    /// Component j is the first share of P_j, and the second one of the party before it.
+    fn components(&self) -> Vec<PartySet> {
+        Party::all(PARTIES).map(|first| [first, previous(first)].into_iter().collect()).collect()
+    }
+
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
         client::combine::<A>(serving, messages)
     }
@@ -86,6 +93,12 @@ impl<A: AdversaryModel + Named> ServiceSession for Replicated<A> {
 
     fn mask_input(&mut self, len: usize, _: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
         self.draw_mask(len)
+    }
+
+    fn dealt_mask(&mut self, seeds: &HeldSeeds, len: usize) -> Result<Mask> {
+        let me = self.ring.me;
+        let shares = [seeds.component(me.index(), len)?, seeds.component(next(me).index(), len)?];
+        Ok(Mask { shares, len })
     }
 
     fn mask_elements(&self, mask: &Mask) -> Elements {

@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 use super::KeyHandle;
 use super::counter::{OnStart, begin_output};
 use super::padding::{fill, garbage, unfilled};
-use super::pieces::{Pieces, Progress, Source, add, under};
+use super::pieces::{Pieces, Progress, Source, add};
+use crate::session::first::{First, Masked};
 use crate::{Error, Result};
 
 /// Who adds each block of ciphertext to the next block.
@@ -133,8 +134,7 @@ impl<'k> Blocks<'k> {
         // Padding may add a block to the last piece.
         let room = if self.padding == Padding::Pkcs7 { block } else { 0 };
         let mut pieces = Pieces::new(input, most - room)?;
-        let mut next = self.filled(&mut pieces, block)?;
-        let Some(first) = &next else {
+        let Some(mut data) = self.filled(&mut pieces, block)? else {
             if by_nodes && self.initial.is_none() {
                 let mut initial = vec![0; block];
                 random_bytes(&mut initial)?;
@@ -143,30 +143,29 @@ impl<'k> Blocks<'k> {
             output.flush().map_err(Error::writing)?;
             return Ok(0);
         };
-        let mask = first.len() as u32;
+        let mut next = self.filled(&mut pieces, block)?;
+        let mask = data.len() as u32;
         let how = match by_nodes {
             true => Use::CbcEncrypt { mask, initial: self.initial.map(<[u8]>::to_vec) },
             false => Use::EcbEncrypt { mask, tweak: self.tweak.to_vec() },
         };
-        let (mut conversation, accepted) = self.key.begin(how, None)?;
         // The client adds what was encrypted last.
         let mut before = match self.chain {
             Chain::Client => self.initial.unwrap_or_default().to_vec(),
             Chain::None | Chain::Nodes => Vec::new(),
         };
+        add(&mut data, &before);
+        let mut after = next.as_ref().map_or(0, |data| data.len());
+        let first = First::Masked(Masked { data: &data, next: after, end: End::No });
+        let (mut conversation, _) = self.key.begin(how, first)?;
         let mut is_due = by_nodes && self.initial.is_none();
         // Bytes of ciphertext that the nodes send with the next answer.
-        let (mut mask, mut done, mut owed) = (accepted.mask, 0, 0);
-        while let Some(mut data) = next {
-            next = self.filled(&mut pieces, block)?;
-            add(&mut data, &before);
-            let masked = under(&mask, &data)?;
-            let after = next.as_ref().map_or(0, |data| data.len());
-            conversation.step(&Step::Masked { data: masked, next: after as u32, end: End::No })?;
+        let (mut done, mut owed) = (0, 0);
+        loop {
             let held = if by_nodes && after > 0 { block } else { 0 };
             let due = Some(owed + data.len() - held).filter(|due| *due > 0);
             owed = held;
-            let (answer, of_next) = match std::mem::take(&mut is_due) {
+            let (answer, mask) = match std::mem::take(&mut is_due) {
                 true => {
                     let (initial, answer) = conversation.initial_bytes_and_mask(block, due, after)?;
                     begin_output(self.start.take(), &initial, output)?;
@@ -174,13 +173,18 @@ impl<'k> Blocks<'k> {
                 }
                 false => conversation.bytes_and_mask(due, after)?,
             };
-            mask = of_next;
             if self.chain == Chain::Client {
                 before.copy_from_slice(&answer[answer.len() - block..]);
             }
             output.write_all(&answer).map_err(Error::writing)?;
             done += data.len() as u64;
             progress(done);
+            let Some(piece) = next else { break };
+            data = piece;
+            next = self.filled(&mut pieces, block)?;
+            add(&mut data, &before);
+            after = next.as_ref().map_or(0, |data| data.len());
+            conversation.step(&Masked { data: &data, next: after, end: End::No }.under(&mask)?)?;
         }
         conversation.finish()?;
         output.flush().map_err(Error::writing)?;
@@ -206,7 +210,7 @@ impl<'k> Blocks<'k> {
             Chain::Nodes => Use::CbcDecrypt,
             Chain::None | Chain::Client => Use::EcbDecrypt { tweak: self.tweak.to_vec() },
         };
-        let (mut conversation, _) = self.key.begin(how, Some(&step(&first.data)?.0))?;
+        let (mut conversation, _) = self.key.begin(how, First::Step(&step(&first.data)?.0))?;
         let mut done = 0;
         pieces.answered(
             &mut conversation,

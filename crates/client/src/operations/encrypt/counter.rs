@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 use super::KeyHandle;
 use super::pieces::{Piece, Pieces, Progress, Source, add};
 use crate::session::conversation::Conversation;
+use crate::session::first::First;
 use crate::{Error, Result};
 
 /// Receives the first counter or initial block, which the nodes chose, before anything is written.
@@ -48,9 +49,12 @@ impl<'k> Counter<'k> {
     }
 
     fn encrypt_from(self, input: Source<'_>, output: &mut dyn Write, progress: Progress<'_>) -> Result<u64> {
-        let (conversation, accepted) = self.key.begin(Use::CtrEncrypt, None)?;
+        let mut pieces = Pieces::new(input, CHUNK)?;
+        let first = pieces.next_filled()?;
+        let step = first.as_ref().map(|piece| keystream(piece).0);
+        let (conversation, accepted) = self.key.begin(Use::CtrEncrypt, First::of(step.as_ref()))?;
         begin_output(self.start, &accepted.start, output)?;
-        add_keystream(conversation, Pieces::new(input, CHUNK)?, None, output, progress)
+        add_keystream(conversation, pieces, first, output, progress)
     }
 
     /// Decrypts a stream that began with this counter block, or with this tweak and block.
@@ -85,7 +89,7 @@ impl<'k> Counter<'k> {
         let first = pieces.next_filled()?;
         let step = first.as_ref().map(|piece| keystream(piece).0);
         let how = Use::CtrDecrypt { counter: counter.to_vec() };
-        let (conversation, _) = self.key.begin(how, step.as_ref())?;
+        let (conversation, _) = self.key.begin(how, First::of(step.as_ref()))?;
         add_keystream(conversation, pieces, first, output, progress)
     }
 }

@@ -6,13 +6,14 @@
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{CHUNK, KeyInfo, Mode, Step, Use};
+use polyclave_api::{CHUNK, KeyInfo, MESSAGE, Mode, Step, Use};
 use zeroize::Zeroizing;
 
 use super::aead::Aead;
 use super::counter::add_keystream;
-use super::pieces::{Piece, Pieces, Progress, Source, WINDOW, add};
+use super::pieces::{Piece, Pieces, Progress, Source, WINDOW, add, write_whole};
 use crate::session::conversation::{Accepted, Conversation};
+use crate::session::first::First;
 use crate::{Error, Result};
 
 impl Aead<'_> {
@@ -23,13 +24,24 @@ impl Aead<'_> {
         progress: Progress<'_>,
     ) -> Result<(u64, Option<KeyInfo>)> {
         let mut message = Message::new(input)?;
-        let (conversation, accepted) = self.begin_gcm(Some(&message.first_step()))?;
+        let step = message.first_step();
+        let first = match message.whole() {
+            Some(message) => First::Message { message, otherwise: &step },
+            None => First::Step(&step),
+        };
+        let (mut conversation, accepted) = self.begin_gcm(first)?;
         output.write_all(self.first_bytes(&accepted.start)?).map_err(Error::writing)?;
+        if let (Some(message), true) = (message.whole(), accepted.is_dealt) {
+            let (ciphertext, tag) = conversation.ciphertext_and_tag(message.len())?;
+            conversation.finish()?;
+            let done = write_whole((&ciphertext, &tag[..self.tag_bytes]), output, progress)?;
+            return Ok((done, accepted.key));
+        }
         let done = message.encrypt(conversation, self.tag_bytes, output, progress)?;
         Ok((done, accepted.key))
     }
 
-    pub(crate) fn begin_gcm(&self, first: Option<&Step>) -> Result<(Conversation<'_>, Accepted)> {
+    pub(crate) fn begin_gcm(&self, first: First<'_>) -> Result<(Conversation<'_>, Accepted)> {
         Mode::Gcm.check_tag(self.tag_bytes).map_err(Error::Misuse)?;
         let (additional, nonce) = (self.one_additional()?, self.nonce.map(<[u8]>::to_vec));
         self.key.begin(Use::GcmEncrypt { additional, nonce }, first)
@@ -37,11 +49,25 @@ impl Aead<'_> {
 
     pub(crate) fn decrypt_gcm(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         let (nonce, ciphertext, tag) = self.parts(message)?;
+        if let (1..=MESSAGE, Ok(tag)) = (ciphertext.len(), tag.try_into()) {
+            return self.open_gcm(nonce, ciphertext, tag);
+        }
         let pieces = || Pieces::new(Source::Memory(ciphertext), CHUNK);
         let conversation = self.authenticated(nonce, &mut pieces()?, tag, |_| ())?;
         // Its full size at once: growing would leave a copy behind.
         let mut plain = Zeroizing::new(Vec::with_capacity(ciphertext.len()));
         add_keystream(conversation, pieces()?, None, &mut *plain, &mut |_| ())?;
+        Ok(plain)
+    }
+
+    /// The same for a short message with a whole tag: in one step.
+    fn open_gcm(&self, nonce: &[u8], ciphertext: &[u8], tag: [u8; 16]) -> Result<Zeroizing<Vec<u8>>> {
+        let how = Use::GcmDecrypt { nonce: nonce.to_vec(), additional: self.one_additional()? };
+        let step = Step::Open { ciphertext: ciphertext.to_vec(), tag, last: true };
+        let (mut conversation, _) = self.key.begin(how, First::Step(&step))?;
+        let mut plain = conversation.bytes(ciphertext.len())?;
+        add(&mut plain, ciphertext);
+        conversation.finish()?;
         Ok(plain)
     }
 
@@ -98,7 +124,8 @@ impl Aead<'_> {
         let first = pieces.next_filled()?.map(&mut absorb);
         let mut awaited = usize::from(first.is_some());
         let first = first.as_ref().unwrap_or(&check);
-        let (mut conversation, _) = self.key.begin(Use::GcmDecrypt { nonce, additional }, Some(first))?;
+        let (mut conversation, _) =
+            self.key.begin(Use::GcmDecrypt { nonce, additional }, First::Step(first))?;
         if awaited > 0 {
             while let Some(piece) = pieces.next()? {
                 if awaited == WINDOW {
@@ -127,6 +154,11 @@ impl<'r> Message<'r> {
     pub(crate) fn new(input: Source<'r>) -> Result<Message<'r>> {
         let mut further = Pieces::new(input, CHUNK)?;
         Ok(Message { first: further.next_filled()?, further })
+    }
+
+    /// All of it, if it can go to the nodes in one step.
+    fn whole(&self) -> Option<&[u8]> {
+        self.first.as_ref().and_then(Piece::whole)
     }
 
     /// What the nodes are asked first about it.

@@ -11,6 +11,7 @@ use super::gcm::Message;
 use super::pieces::Source;
 use crate::client::Client;
 use crate::session::conversation::Paused;
+use crate::session::first::First;
 use crate::{Error, Result};
 
 /// A message under way, whose nonce is known.
@@ -24,7 +25,7 @@ pub struct Pending {
 impl Aead<'_> {
     /// Has the nodes draw a nonce for one message of GCM, and wait for the message.
     pub fn begin(&self) -> Result<Pending> {
-        let (conversation, accepted) = self.begin_gcm(None)?;
+        let (conversation, accepted) = self.begin_gcm(First::Nothing)?;
         let nonce = accepted.start.as_slice().try_into();
         let nonce = nonce.map_err(|_| Error::Answers("they gave no nonce".into()))?;
         let paused = conversation.pause();

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{Read, Write};
 
-use polyclave_api::Step;
+use polyclave_api::{MESSAGE, Step};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::session::conversation::Conversation;
@@ -28,6 +28,13 @@ pub(crate) struct Piece<'r> {
     pub(crate) data: Cow<'r, [u8]>,
     /// Whether the input ends with it.
     pub(crate) last: bool,
+}
+
+impl Piece<'_> {
+    /// The whole input, if it can go to the nodes in one step.
+    pub(crate) fn whole(&self) -> Option<&[u8]> {
+        (self.last && (1..=MESSAGE).contains(&self.data.len())).then_some(&*self.data)
+    }
 }
 
 impl Drop for Piece<'_> {
@@ -113,12 +120,16 @@ pub(crate) fn add(sum: &mut [u8], other: &[u8]) {
     sum.iter_mut().zip(other).for_each(|(s, o)| *s ^= o);
 }
 
-/// Adds a mask of the same length to data.
-pub(crate) fn under(mask: &[u8], data: &[u8]) -> Result<Vec<u8>> {
-    if mask.len() != data.len() {
-        return Err(Error::Answers(format!("{} bytes where {} were due", mask.len(), data.len())));
-    }
-    Ok(data.iter().zip(mask).map(|(d, m)| d ^ m).collect())
+/// Writes the ciphertext and the tag of a whole message. Returns how many bytes the message has.
+pub(crate) fn write_whole(
+    (ciphertext, tag): (&[u8], &[u8]),
+    output: &mut dyn Write,
+    progress: Progress<'_>,
+) -> Result<u64> {
+    let written = output.write_all(ciphertext).and_then(|()| output.write_all(tag));
+    written.and_then(|()| output.flush()).map_err(Error::writing)?;
+    progress(ciphertext.len() as u64);
+    Ok(ciphertext.len() as u64)
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use polyclave_api::{CHAINED, End, KeyInfo, Message, Step, Use};
 use zeroize::Zeroizing;
 
 use super::aead::Aead;
-use super::pieces::{add, under};
+use super::pieces::add;
+use crate::session::first::{First, Masked, under};
 use crate::{Error, Result};
 
 const BLOCK: usize = 16;
@@ -45,17 +46,23 @@ impl Aead<'_> {
         // It was checked.
         let tag_bytes = self.tag_bytes as u8;
         let how = Use::MessageEncrypt { message: described, tag_bytes, mask: pieces[0].len() as u32 };
-        let (mut conversation, accepted) = self.key.begin(how, None)?;
-        let (mut mask, mut tag) = (accepted.mask, Zeroizing::default());
-        for (i, piece) in pieces.iter().enumerate() {
-            let next = pieces.get(i + 1).map_or(0, |next| next.len());
-            let data = under(&mask, piece)?;
-            conversation.step(&Step::Masked { data, next: next as u32, end: End::No })?;
-            (tag, mask) = conversation.bytes_and_mask((next == 0).then_some(self.tag_bytes), next)?;
+        let next = |i: usize| pieces.get(i + 1).map_or(0, |next| next.len());
+        let masked = |i: usize| Masked { data: &pieces[i], next: next(i), end: End::No };
+        let (mut conversation, accepted) = self.key.begin(how, First::Masked(masked(0)))?;
+        let mut tag = Zeroizing::default();
+        for i in 0..pieces.len() {
+            if next(i) == 0 && !message.is_empty() {
+                // Behind the last piece, so that its answer comes with the tag.
+                conversation.step(&Step::Keystream { bytes: message.len() as u32 })?;
+            }
+            let mask;
+            (tag, mask) = conversation.bytes_and_mask((next(i) == 0).then_some(self.tag_bytes), next(i))?;
+            if next(i) > 0 {
+                conversation.step(&masked(i + 1).under(&mask)?)?;
+            }
         }
         let mut ciphertext = Vec::new();
         if !message.is_empty() {
-            conversation.step(&Step::Keystream { bytes: message.len() as u32 })?;
             ciphertext = under(&conversation.bytes(message.len())?, message)?;
         }
         conversation.finish()?;
@@ -74,12 +81,15 @@ impl Aead<'_> {
         let nonce = Some(nonce).filter(|_| self.mode.nonce_bytes().is_some());
         let described = self.described(nonce, ciphertext.len(), tag.len())?;
         let how = Use::MessageDecrypt { message: described, tag: tag.to_vec() };
-        let (mut conversation, _) = self.key.begin(how, None)?;
-        for piece in ciphertext.chunks(CHAINED) {
-            conversation.step(&Step::Absorb { ciphertext: piece.to_vec() })?;
+        let absorb = |piece: &[u8]| Step::Absorb { ciphertext: piece.to_vec() };
+        let check = Step::Check { tag: tag.to_vec() };
+        let mut steps: Vec<Step> = ciphertext.chunks(CHAINED).map(absorb).chain([check]).collect();
+        let further = steps.split_off(1);
+        let (mut conversation, _) = self.key.begin(how, First::Step(&steps[0]))?;
+        for step in &further {
+            conversation.step(step)?;
             conversation.nothing()?;
         }
-        conversation.step(&Step::Check { tag: tag.to_vec() })?;
         conversation.nothing()?;
         let mut message = Zeroizing::new(ciphertext.to_vec());
         for piece in message.chunks_mut(CHAINED) {

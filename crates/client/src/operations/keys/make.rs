@@ -11,6 +11,7 @@ use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
 
 use crate::client::Client;
+use crate::session::first::First;
 use crate::{Error, Result};
 
 impl Client {
@@ -58,7 +59,7 @@ impl Client {
     }
 
     fn send_key(&self, operation: &Operation, key: &[u8]) -> Result<KeyInfo> {
-        let (mut conversation, accepted) = self.begin(operation, None)?;
+        let (mut conversation, accepted) = self.begin(operation, First::Nothing)?;
         let mask = accepted.mask;
         if mask.len() != key.len() {
             let (given, taken) = (key.len(), mask.len());
@@ -109,7 +110,7 @@ impl Client {
         }
         let operation =
             Operation::Kdf(operations::Kdf { key: self.resolved(key.into())?, how, bytes: bytes as u32 });
-        let (mut conversation, _) = self.begin(&operation, Some(&Step::Derived))?;
+        let (mut conversation, _) = self.begin(&operation, First::Step(&Step::Derived))?;
         let derived = conversation.bytes(bytes)?;
         conversation.finish()?;
         Ok(derived)

@@ -10,12 +10,13 @@ mod waiting;
 
 use std::time::{Duration, Instant};
 
-use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
 
 use super::{Answers, Outcome, PutTogether, Strategy, different_keys};
 use crate::session::conversation::{Accepted, Conversation, Part};
+use crate::session::first::First;
 use crate::session::group::Workers;
 use crate::session::refusals::{is_own, is_vague, most_telling};
 use crate::session::replies::BEGUN;
@@ -33,7 +34,7 @@ impl Strategy for Abort {
         &self,
         workers: Workers<'c>,
         operation: &Operation,
-        first: Option<&Step>,
+        first: First<'_>,
     ) -> Result<(Conversation<'c>, Accepted)> {
         begin::begin(workers, operation, first)
     }
@@ -44,7 +45,7 @@ impl Strategy for Abort {
         {
             return Err(refused);
         }
-        conversation.send_to_all(message).map_err(|e| conversation.workers.named(e.into()))
+        conversation.send_to_each(|_| message).map_err(|e| conversation.workers.named(e.into()))
     }
 
     fn settle(&self, conversation: &mut Conversation<'_>, put_together: &mut PutTogether<'_>) -> Result<()> {
@@ -122,17 +123,6 @@ fn refuses(answer: &Result<KeyInfo>) -> bool {
 }
 
 impl Conversation<'_> {
-    fn send_to_all(&mut self, bytes: &[u8]) -> polyclave_protocol::Result<()> {
-        let (head, body) = bytes.split_at(4);
-        for part in [head, body] {
-            let to = |p: Party| if self.there.contains(p) { part } else { &[][..] };
-            let out: Vec<&[u8]> = Party::all(self.net.parties()).map(to).collect();
-            let mut nothing: Vec<&mut [u8]> = out.iter().map(|_| &mut [][..]).collect();
-            self.net.exchange(&out, &mut nothing)?;
-        }
-        Ok(())
-    }
-
     /// The refusal with which nodes ended the conversation while this client was busy, for example waiting
     /// for its input. It is looked for among the messages that have arrived.
     fn last_words(&mut self) -> Option<Error> {

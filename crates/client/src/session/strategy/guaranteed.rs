@@ -13,12 +13,13 @@ mod waiting;
 
 use std::time::{Duration, Instant};
 
-use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply, Step};
+use polyclave_api::{self as api, KeyInfo, Operation, Refusal, Reply};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::{Party, PartySet};
 
 use super::{Answers, Outcome, PutTogether, Strategy, different_keys};
 use crate::session::conversation::{Accepted, Conversation, Part};
+use crate::session::first::First;
 use crate::session::group::Workers;
 use crate::session::replies::{receive, send_to_each};
 use crate::{Error, Result};
@@ -38,7 +39,7 @@ impl Strategy for Guaranteed {
         &self,
         workers: Workers<'c>,
         operation: &Operation,
-        first: Option<&Step>,
+        first: First<'_>,
     ) -> Result<(Conversation<'c>, Accepted)> {
         self.begin_with_most(workers, operation, first)
     }

@@ -1,8 +1,9 @@
 //! Independent blocks: both directions of ECB, and the decryption of CBC, where the client adds the chain.
 
+use std::collections::VecDeque;
+
 use polyclave_api::{CHUNK, End, MASKED, Reason, Refusal, Step};
-use polyclave_protocol::any::{AnyMask, AnyServiceSession, AnyShared};
-use polyclave_protocol::net::Net;
+use polyclave_protocol::any::{AnyMask, AnyShared};
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
 
@@ -68,7 +69,7 @@ impl Encrypt {
 
 impl Mode for Encrypt {
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
-        Ok((Vec::new(), self.masks.draw(&mut at.protocol, at.net)?))
+        Ok((Vec::new(), self.masks.draw(at)?))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -93,27 +94,29 @@ impl Mode for Encrypt {
             [Input::Shared(&blocks)].into_iter().chain(tweaks.as_ref().map(Input::Public)).collect();
         let ciphertext = at.one(circuit, lanes, &inputs)?;
         let data = at.protocol.reveal_to_client(&ciphertext, at.net)?;
-        Ok(Answer { mask: self.masks.draw(&mut at.protocol, at.net)?, ..Answer::data(data) })
+        Ok(Answer { mask: self.masks.draw(at)?, ..Answer::data(data) })
     }
 }
 
-/// The masks of a client's secret input. Each is drawn, used once, and discarded.
+/// The masks of a client's secret input. Each is drawn, used once, and discarded. The client may deal the first
+/// one itself: then its data are admitted before the mask is there.
 pub(crate) struct Masks {
     block: usize,
     most: usize,
-    /// The mask whose value the client has.
+    /// The mask under which the next data are.
     current: Option<AnyMask>,
-    /// The size of this mask in bytes.
-    len: usize,
-    /// The size of the next mask in bytes.
-    next: usize,
+    /// The size in bytes of the data that come next.
+    due: usize,
+    /// The sizes of the masks that are to be drawn.
+    to_draw: VecDeque<usize>,
 }
 
 impl Masks {
     /// Masks for steps of at most `most` bytes; the first has `first` bytes.
     pub(crate) fn new(block: usize, most: usize, first: u32) -> Result<Self, Refusal> {
-        let masks = Masks { block, most, current: None, len: 0, next: first as usize };
-        masks.check(masks.next)?;
+        let due = first as usize;
+        let masks = Masks { block, most, current: None, due, to_draw: [due].into() };
+        masks.check(due)?;
         Ok(masks)
     }
 
@@ -121,18 +124,16 @@ impl Masks {
         whole_blocks(bytes, self.block, self.most)
     }
 
-    /// Draws the next mask, if one is due. Returns this node's part of it for the client; empty if none is
-    /// due.
-    pub(crate) fn draw(
-        &mut self,
-        protocol: &mut AnyServiceSession,
-        net: &mut dyn Net,
-    ) -> Result<Vec<u8>, StepError> {
-        self.len = self.next;
-        if self.len == 0 {
+    /// Draws the next mask, if one is due, or takes the one that the client has dealt. Returns this node's
+    /// part of it for the client; empty if none is due or the client knows it.
+    pub(crate) fn draw(&mut self, at: &mut Computation<'_>) -> Result<Vec<u8>, StepError> {
+        let Some(bytes) = self.to_draw.pop_front().filter(|bytes| *bytes > 0) else {
             return Ok(Vec::new());
-        }
-        let (mask, message) = protocol.mask_input(self.len, net)?;
+        };
+        let (mask, message) = match at.dealt.take() {
+            Some(seeds) => (at.protocol.dealt_mask(&seeds, bytes)?, Vec::new()),
+            None => at.protocol.mask_input(bytes, at.net)?,
+        };
         self.current = Some(mask);
         Ok(message)
     }
@@ -140,14 +141,15 @@ impl Masks {
     /// Checks that masked data fits the mask. Returns the number of its blocks.
     pub(crate) fn admit(&mut self, data: &[u8], next: u32) -> Result<u64, Refusal> {
         let blocks = self.check(data.len())?;
-        if data.len() != self.len {
-            let message = format!("{} bytes under a mask of {}", data.len(), self.len);
+        if data.len() != self.due {
+            let message = format!("{} bytes under a mask of {}", data.len(), self.due);
             return Err(Refusal::new(Reason::Malformed, message));
         }
         if next > 0 {
             self.check(next as usize)?;
         }
-        self.next = next as usize;
+        self.due = next as usize;
+        self.to_draw.push_back(self.due);
         Ok(blocks)
     }
 

@@ -127,7 +127,7 @@ impl Mode for Chain {
             }
             (Kind::Cmac, _) => Link::Public(at.circuits.blocks(&zero)?),
         });
-        Ok((Vec::new(), self.masks.draw(&mut at.protocol, at.net)?))
+        Ok((Vec::new(), self.masks.draw(at)?))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -175,7 +175,7 @@ impl Mode for Chain {
         if let Some(message) = self.held.take_if(|_| *next == 0) {
             revealed.extend(at.protocol.reveal_to_client(&message, at.net)?);
         }
-        let (mask, initial) = (self.masks.draw(&mut at.protocol, at.net)?, std::mem::take(&mut self.initial));
-        Ok(Answer { data: revealed, mask, initial })
+        let (mask, initial) = (self.masks.draw(at)?, std::mem::take(&mut self.initial));
+        Ok(Answer { mask, initial, ..Answer::data(revealed) })
     }
 }

@@ -102,7 +102,7 @@ impl Mode for Rounds {
             chain = at.protocol.select_lanes(&chain, &vec![0; self.values]);
         }
         self.chain = Some(chain);
-        Ok((Vec::new(), self.masks.draw(&mut at.protocol, at.net)?))
+        Ok((Vec::new(), self.masks.draw(at)?))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -140,7 +140,7 @@ impl Mode for Rounds {
         let inputs = [Input::Shared(&numbers), Input::Public(&public), Input::Shared(chain)];
         let sums = at.one(&circuit, self.values, &inputs)?;
         let data = at.protocol.reveal_to_client(&sums, at.net)?;
-        Ok(Answer { mask: self.masks.draw(&mut at.protocol, at.net)?, ..Answer::data(data) })
+        Ok(Answer { mask: self.masks.draw(at)?, ..Answer::data(data) })
     }
 }
 

@@ -25,7 +25,7 @@
 //! is opened is uniform), set the bytes that are not compared to zero on shares, and open a random multiple
 //! of what is left.
 
-use polyclave_api::{self as api, MAX_CHAINED, Reason, Refusal, Step};
+use polyclave_api::{self as api, MAX_CHAINED, MESSAGE, Reason, Refusal, Step};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::{Ghash, GhashKey};
@@ -54,6 +54,34 @@ pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
         blocks.extend_from_slice(&(number as u32).to_be_bytes());
     }
     blocks
+}
+
+/// The ciphertext of a message that is under a mask that its client deals. The nodes open it, all the same.
+/// The rest of its last block stays under the mask.
+pub(super) fn ciphertext(
+    keystream: &AnyShared,
+    masked: &[u8],
+    at: &mut Computation<'_>,
+) -> Result<Vec<u8>, StepError> {
+    let undealt = || Refusal::new(Reason::Malformed, "a message under a mask that nobody has dealt");
+    let seeds = at.dealt.take().ok_or_else(|| StepError::Refused(undealt()))?;
+    let blocks = padded(masked);
+    let mask = at.protocol.dealt_mask(&seeds, blocks.len())?;
+    let keystream = at.protocol.elements(keystream, at.net)?;
+    let sum = keystream.add(&at.protocol.mask_elements(&mask));
+    let sum = at.protocol.arithmetic().add_public(&sum, blocks.as_chunks().0);
+    let mut opened = at.protocol.arithmetic().open_elements(&sum, at.net)?.into_flattened();
+    opened.truncate(masked.len());
+    Ok(opened)
+}
+
+/// Checks the length of a message that goes in one step.
+pub(super) fn admit_message(bytes: usize) -> Result<(), Refusal> {
+    if bytes == 0 || bytes > MESSAGE {
+        let message = format!("a message of {bytes} bytes in one step; 1 to {MESSAGE} are allowed");
+        return Err(Refusal::new(Reason::Malformed, message));
+    }
+    Ok(())
 }
 
 /// E(J0), shared. It masks the tag.
@@ -204,6 +232,13 @@ impl Message {
         Ok(())
     }
 
+    /// Admits a whole message of at most [`MESSAGE`] bytes. Returns how many blocks of keystream it takes.
+    fn admit_whole(&mut self, bytes: usize) -> Result<u64, Refusal> {
+        admit_message(bytes)?;
+        self.admit_absorb(bytes)?;
+        self.admit_keystream(bytes as u32, bytes as u64)
+    }
+
     fn admit_keystream(&mut self, bytes: u32, most: u64) -> Result<u64, Refusal> {
         piece(bytes as usize)?;
         if !self.given.is_multiple_of(BLOCK as u64) {
@@ -309,6 +344,10 @@ impl Mode for Encrypt {
                 self.closed = true;
                 Ok(0)
             }
+            Step::Message { masked } if message.given == 0 => {
+                self.closed = true;
+                message.admit_whole(masked.len())
+            }
             other => Err(misplaced(other)),
         }
     }
@@ -325,6 +364,14 @@ impl Mode for Encrypt {
                 self.tag(at)
             }
             Step::Tag => self.tag(at),
+            Step::Message { masked } => {
+                let unbegun = || StepError::Refused(no_keystream());
+                let keystream =
+                    self.message.begin(masked.len().div_ceil(BLOCK) as u64, at)?.ok_or_else(unbegun)?;
+                let ciphertext = ciphertext(&keystream, &masked, at)?;
+                self.message.hash(&padded(&ciphertext), at)?;
+                Ok(Answer { opened: ciphertext, ..self.tag(at)? })
+            }
             other => Err(StepError::Refused(misplaced(&other))),
         }
     }
@@ -382,6 +429,10 @@ impl Mode for Decrypt {
                 self.checked = true;
                 Ok(computed)
             }
+            Step::Open { ciphertext, last: true, .. } if !self.checked && message.absorbed == 0 => {
+                self.checked = true;
+                message.admit_whole(ciphertext.len())
+            }
             Step::Keystream { bytes } if self.checked => {
                 let blocks = message.admit_keystream(*bytes, message.absorbed)?;
                 Ok(if computed > 0 { 0 } else { blocks })
@@ -396,28 +447,38 @@ impl Mode for Decrypt {
                 self.message.hash(&padded(&ciphertext), at)?;
                 Ok(Answer::data(Vec::new()))
             }
-            Step::Check { tag } => {
-                let keystream = self.message.begin(self.withheld_blocks(), at)?;
-                let (hash, tag_mask) = self.message.close(at)?;
-                match begins_so(&hash, &tag_mask, &tag, at)? {
-                    true => {
-                        self.withheld = keystream;
-                        Ok(Answer::data(Vec::new()))
-                    }
-                    false => Err(StepError::Refused(unauthentic())),
-                }
+            Step::Check { tag } => self.check(&tag, at).map(|()| Answer::data(Vec::new())),
+            Step::Open { ciphertext, tag, .. } => {
+                self.message.hash(&padded(&ciphertext), at)?;
+                self.check(&tag, at)?;
+                self.keystream(ciphertext.len() as u32, at)
             }
-            Step::Keystream { bytes } => match &self.withheld {
-                None => self.message.keystream(bytes, at),
-                Some(keystream) => {
-                    let (first, count) = self.message.blocks_of(bytes);
-                    let keystream = at.protocol.lanes(keystream, first as usize..(first + count) as usize);
-                    let bytes = bytes as usize;
-                    Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes, at.net)?))
-                }
-            },
+            Step::Keystream { bytes } => self.keystream(bytes, at),
             other => Err(StepError::Refused(misplaced(&other))),
         }
+    }
+}
+
+impl Decrypt {
+    /// Compares the tag with that of all that was hashed.
+    fn check(&mut self, tag: &[u8], at: &mut Computation<'_>) -> Result<(), StepError> {
+        let keystream = self.message.begin(self.withheld_blocks(), at)?;
+        let (hash, tag_mask) = self.message.close(at)?;
+        match begins_so(&hash, &tag_mask, tag, at)? {
+            true => {
+                self.withheld = keystream;
+                Ok(())
+            }
+            false => Err(StepError::Refused(unauthentic())),
+        }
+    }
+
+    /// The keystream that was admitted last, after the tag has fitted.
+    fn keystream(&mut self, bytes: u32, at: &mut Computation<'_>) -> Result<Answer, StepError> {
+        let Some(keystream) = &self.withheld else { return self.message.keystream(bytes, at) };
+        let (first, count) = self.message.blocks_of(bytes);
+        let keystream = at.protocol.lanes(keystream, first as usize..(first + count) as usize);
+        Ok(Answer::data(at.protocol.reveal_bytes_to_client(&keystream, bytes as usize, at.net)?))
     }
 }
 

@@ -12,7 +12,9 @@ use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
-use super::gcm::{BLOCK, absorb, counters, fits, hash_key, lengths, padded, tag_mask};
+use super::gcm::{
+    BLOCK, absorb, admit_message, ciphertext, counters, fits, hash_key, lengths, padded, tag_mask,
+};
 use super::{Answer, Mode, StepError, misplaced, unauthentic};
 use crate::computation::Computation;
 
@@ -139,6 +141,11 @@ impl Mode for Seal {
                 self.sealed += 1;
                 Ok(0)
             }
+            Step::Message { masked } if !self.ended && self.given == 0 => {
+                admit_message(masked.len())?;
+                (self.given, self.sealed, self.ended) = (1, 1, true);
+                Ok(1 + masked.len().div_ceil(BLOCK) as u64)
+            }
             other => Err(misplaced(other)),
         }
     }
@@ -153,12 +160,32 @@ impl Mode for Seal {
             }
             Step::Seal { ciphertext, last } => {
                 let tag_mask = self.covers.pop_front().ok_or_else(|| StepError::Refused(misplaced(&step)))?;
-                let hash = hash(&self.to.to(self.sealed - 1, *last), ciphertext, at)?;
-                let tag = hash.add(&tag_mask);
-                Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
+                self.tag(ciphertext, *last, &tag_mask, at)
+            }
+            Step::Message { masked } => {
+                let (tag_mask, keystream) = evaluated(&self.to.file, 0, masked.len(), at)?;
+                let keystream = keystream.ok_or_else(|| StepError::Refused(misplaced(&step)))?;
+                let ciphertext = ciphertext(&keystream, masked, at)?;
+                let tag = self.tag(&ciphertext, true, &tag_mask, at)?;
+                Ok(Answer { opened: ciphertext, ..tag })
             }
             other => Err(StepError::Refused(misplaced(other))),
         }
+    }
+}
+
+impl Seal {
+    /// The tag of the chunk that was admitted last to be sealed.
+    fn tag(
+        &self,
+        ciphertext: &[u8],
+        last: bool,
+        tag_mask: &Elements,
+        at: &mut Computation<'_>,
+    ) -> Result<Answer, StepError> {
+        let hash = hash(&self.to.to(self.sealed - 1, last), ciphertext, at)?;
+        let tag = hash.add(tag_mask);
+        Ok(Answer::data(at.protocol.reveal_elements(&tag, at.net)?))
     }
 }
 

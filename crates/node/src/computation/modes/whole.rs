@@ -193,7 +193,7 @@ impl Mode for Encrypt {
 
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         let nonce = self.mode.begin(at)?;
-        Ok((nonce, self.masks.draw(&mut at.protocol, at.net)?))
+        Ok((nonce, self.masks.draw(at)?))
     }
 
     fn admit(&mut self, step: &Step) -> Result<u64, Refusal> {
@@ -228,7 +228,7 @@ impl Mode for Encrypt {
                     self.arrival.push(&mut *self.mode, block, &[], at)?;
                 }
                 let tag = if self.arrival.is_pushed() { self.close(at)? } else { Vec::new() };
-                Ok(Answer { mask: self.masks.draw(&mut at.protocol, at.net)?, ..Answer::data(tag) })
+                Ok(Answer { mask: self.masks.draw(at)?, ..Answer::data(tag) })
             }
             (Step::Keystream { bytes }, Some(tag)) => {
                 let bytes = *bytes as usize;

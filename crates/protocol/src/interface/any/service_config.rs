@@ -108,6 +108,10 @@ macro_rules! service_config {
             $inner.sharing()
         }
 
+        fn components(&$this) -> Vec<PartySet> {
+            $inner.components()
+        }
+
         fn combine(&$this, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
             $inner.combine(serving, messages)
         }

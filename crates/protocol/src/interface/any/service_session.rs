@@ -5,6 +5,7 @@ use zeroize::Zeroizing;
 
 use super::engine::{Erasable, ErasedSession, Handle};
 use super::values::{AnyMask, AnyShared};
+use crate::interface::dealt::HeldSeeds;
 use crate::interface::net::Net;
 use crate::interface::service::{ElementArithmetic, Elements, OwnMask, ServiceSession};
 use crate::{Party, Result};
@@ -40,6 +41,8 @@ pub trait ErasedServiceSession: ErasedSession {
     ) -> Result<Option<OwnMask<AnyMask>>>;
     /// See [`ServiceSession::mask_input`].
     fn erased_mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)>;
+    /// See [`ServiceSession::dealt_mask`].
+    fn erased_dealt_mask(&mut self, seeds: &HeldSeeds, len: usize) -> Result<AnyMask>;
     /// See [`ServiceSession::mask_elements`].
     fn erased_mask_elements(&self, mask: &AnyMask) -> Elements;
     /// See [`ServiceSession::unmask`].
@@ -105,6 +108,10 @@ impl<P: ErasableService> ErasedServiceSession for P {
 
     fn erased_mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)> {
         self.mask_input(len, net).map(|(mask, sent)| (AnyMask::new(mask), sent))
+    }
+
+    fn erased_dealt_mask(&mut self, seeds: &HeldSeeds, len: usize) -> Result<AnyMask> {
+        self.dealt_mask(seeds, len).map(AnyMask::new)
     }
 
     fn erased_mask_elements(&self, mask: &AnyMask) -> Elements {
@@ -184,6 +191,10 @@ impl ServiceSession for AnyServiceSession {
 
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(AnyMask, Vec<u8>)> {
         self.0.erased_mask_input(len, net)
+    }
+
+    fn dealt_mask(&mut self, seeds: &HeldSeeds, len: usize) -> Result<AnyMask> {
+        self.0.erased_dealt_mask(seeds, len)
     }
 
     fn mask_elements(&self, mask: &AnyMask) -> Elements {

@@ -28,6 +28,7 @@ mod products;
 mod proof;
 mod rows;
 mod sacrifice;
+mod zero;
 
 use polyclave_cipher::Cells;
 use polyclave_kernels::secret::ct_eq;
@@ -154,23 +155,16 @@ impl AdversaryModel for Active {
 
     fn check(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
         self.refuse_failed()?;
-        match self.prove_all(ring, net) {
-            Ok(()) => {
-                self.checks.pass();
-                Ok(())
-            }
-            // Another session under the setup has failed: this one has shown nothing.
-            Err(error @ Error::CheckFailed { what: EARLIER_CHECK }) => Err(error),
-            Err(Error::CheckFailed { what }) => {
-                self.retirement.retire();
-                Err(one_of_the_others(ring, what))
-            }
-            Err(error @ Error::OneOfTwo { .. }) => {
-                self.retirement.retire();
-                Err(error)
-            }
-            Err(error) => Err(error),
-        }
+        let proven = self.prove_all(ring, net);
+        self.or_retire(proven, ring)?;
+        self.checks.pass();
+        Ok(())
+    }
+
+    fn are_zero(&mut self, elements: &Elements, ring: &mut Ring, net: &mut dyn Net) -> Result<Vec<bool>> {
+        self.refuse_failed()?;
+        let are_zero = self.zeros(elements, ring, net);
+        self.or_retire(are_zero, ring)
     }
 
     fn give_up(&mut self) {
@@ -185,8 +179,16 @@ impl AdversaryModel for Active {
         net: &mut dyn Net,
     ) -> Result<Option<Shares>> {
         self.refuse_failed()?;
-        let third = ring.first_to_owners(shares[0], to, net)?;
-        let digest = ring.second_to_owners(blake3::hash(shares[1]).as_bytes(), to, net)?;
+        let digest = *blake3::hash(shares[1]).as_bytes();
+        let (third, digest) = match to {
+            Owner::All => {
+                let lengths = [shares[0].len(), digest.len()];
+                ring.exchange_with_both([&digest, shares[0]], lengths, net)?.map(Some).into()
+            }
+            Owner::Party(_) => {
+                (ring.first_to_owners(shares[0], to, net)?, ring.second_to_owners(&digest, to, net)?)
+            }
+        };
         match (third, digest) {
             (Some(third), Some(digest)) if ct_eq(blake3::hash(&third).as_bytes(), &digest) => Ok(Some(third)),
             (Some(_), _) => Err(one_of_the_others(ring, "shares of an output")),
@@ -205,6 +207,19 @@ impl AdversaryModel for Active {
     }
 }
 
+/// Compares digests with those of the party before and of the party behind.
+fn are_alike(
+    mine: Pair<[u8; DIGEST_BYTES]>,
+    theirs: Pair<&[u8]>,
+    what: &'static str,
+    ring: &Ring,
+) -> Result<()> {
+    match mine.iter().zip(theirs).all(|(mine, theirs)| ct_eq(mine, theirs)) {
+        true => Ok(()),
+        false => Err(one_of_the_others(ring, what)),
+    }
+}
+
 /// What a check shows to a party that knows of itself that it follows the protocol.
 fn one_of_the_others(ring: &Ring, what: &'static str) -> Error {
     Error::OneOfTwo { first: previous(ring.me), second: next(ring.me), what }
@@ -215,6 +230,23 @@ impl Active {
     pub(super) fn retire(&mut self) {
         self.retirement.retire();
         self.has_failed = true;
+    }
+
+    /// After a failed check the setup is retired.
+    fn or_retire<T>(&mut self, outcome: Result<T>, ring: &Ring) -> Result<T> {
+        match outcome {
+            // Another session under the setup has failed: this one has shown nothing.
+            Err(error @ Error::CheckFailed { what: EARLIER_CHECK }) => Err(error),
+            Err(Error::CheckFailed { what }) => {
+                self.retirement.retire();
+                Err(one_of_the_others(ring, what))
+            }
+            Err(error @ Error::OneOfTwo { .. }) => {
+                self.retirement.retire();
+                Err(error)
+            }
+            other => other,
+        }
     }
 
     /// Products of bits, and then those of elements that were made of them.
@@ -236,6 +268,13 @@ impl Active {
         ring: &mut Ring,
         net: &mut dyn Net,
     ) -> Result<()> {
+        let mine = self.digests_of(context, rows);
+        let theirs = ring.swap_with_both([&mine[0], &mine[1]], net)?;
+        are_alike(mine, [&theirs[0], &theirs[1]], what, ring)
+    }
+
+    /// Digests of all shares that this party has in common with the party before, and with the party behind.
+    fn digests_of(&mut self, context: &[u8], rows: &[Pair<&[u8]>]) -> Pair<[u8; DIGEST_BYTES]> {
         let mine = [0, 1].map(|share| {
             let mut hasher = blake3::Hasher::new_keyed(&self.digests[share]);
             hasher.update(&self.compared.to_le_bytes());
@@ -246,11 +285,7 @@ impl Active {
             *hasher.finalize().as_bytes()
         });
         self.compared += 1;
-        let theirs = ring.swap_with_both([&mine[0], &mine[1]], net)?;
-        match mine.iter().zip(&theirs).all(|(mine, theirs)| ct_eq(mine, theirs)) {
-            true => Ok(()),
-            false => Err(one_of_the_others(ring, what)),
-        }
+        mine
     }
 
     /// An error if this session has ended with an error, or a check under this setup has failed.

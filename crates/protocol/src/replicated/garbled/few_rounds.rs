@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 
 use super::kept::{Kept, Made};
 use super::{GarbledCircuit, GarbledRegisters, GarbledThree, GarbledThreeConfig};
+use crate::interface::dealt::HeldSeeds;
 use crate::interface::net::Net;
 use crate::interface::protocol::{Adversary, Input, Owner, ProtocolConfig, Session};
 use crate::interface::release::Checked;
@@ -151,6 +152,10 @@ impl ServiceConfig for FewRoundsConfig {
         net: &mut dyn Net,
     ) -> Result<Refreshed> {
         self.rounds.refresh(old, new, stream, stored, net)
+    }
+
+    fn components(&self) -> Vec<PartySet> {
+        self.rounds.components()
     }
 
     fn combine(&self, serving: PartySet, messages: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>> {
@@ -482,6 +487,10 @@ impl ServiceSession for FewRounds {
 
     fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
         self.rounds_mut().mask_input(len, net)
+    }
+
+    fn dealt_mask(&mut self, seeds: &HeldSeeds, len: usize) -> Result<Mask> {
+        self.rounds_mut().dealt_mask(seeds, len)
     }
 
     fn mask_elements(&self, mask: &Mask) -> Elements {

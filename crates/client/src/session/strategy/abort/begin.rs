@@ -7,11 +7,12 @@
 //! refused if more nodes refuse than it can do without. And every node charges the requests that it serves,
 //! so the budget holds whichever nodes are left out.
 
-use polyclave_api::{Operation, Reason, Refusal, Step};
+use polyclave_api::{Operation, Reason, Refusal};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
 
 use crate::session::conversation::{Accepted, BACK_OFF, Conversation, MAX_TRIES};
+use crate::session::first::First;
 use crate::session::group::Workers;
 use crate::session::refusals::is_own;
 use crate::{Error, Result};
@@ -83,7 +84,7 @@ impl Without {
 pub(super) fn begin<'c>(
     workers: Workers<'c>,
     operation: &Operation,
-    first: Option<&Step>,
+    first: First<'_>,
 ) -> Result<(Conversation<'c>, Accepted)> {
     let nodes = workers.group.cluster.nodes();
     let needed = workers.group.config.quorum();

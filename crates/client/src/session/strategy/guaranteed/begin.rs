@@ -1,12 +1,13 @@
 //! Beginning a request with all nodes that can be reached, then without those that are suspected.
 
-use polyclave_api::{Operation, Step};
+use polyclave_api::Operation;
 use polyclave_protocol::PartySet;
 use polyclave_protocol::service::ServiceConfig;
 
 use super::Guaranteed;
 use super::choices::{CAUGHT, Choices};
 use crate::session::conversation::{Accepted, BACK_OFF, Conversation, MAX_TRIES};
+use crate::session::first::First;
 use crate::session::group::Workers;
 use crate::session::refusals::is_own;
 use crate::{Error, Result};
@@ -19,7 +20,7 @@ impl Guaranteed {
         &self,
         workers: Workers<'c>,
         operation: &Operation,
-        first: Option<&Step>,
+        first: First<'_>,
     ) -> Result<(Conversation<'c>, Accepted)> {
         let (nodes, needed) = (workers.group.cluster.nodes(), self.quorum);
         let (mut lost, mut contested, mut last, mut why) =
