@@ -7,6 +7,7 @@ use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::Result;
 use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession, AnyShared};
 use polyclave_protocol::catalog;
+use polyclave_protocol::dealt::{DealtMask, HeldSeeds};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, ProtocolConfig};
@@ -111,7 +112,30 @@ fn one_client(
     let message = protocol.reveal_elements(&products, net)?;
     let messages = client_hears(&message, net)?;
     config.combine_elements(net.members(), &slices(&messages))?;
+    dealt_by_the_client(config, protocol, &compiled, net)?;
     beginning_of_an_element(protocol, &sum, net)
+}
+
+/// A node takes its part of a mask that a client deals, where clients deal masks. Each node plays another
+/// client here, so nothing is opened.
+fn dealt_by_the_client(
+    config: &AnyServiceConfig,
+    protocol: &mut AnyServiceSession,
+    compiled: &Compiled,
+    net: &mut Watched,
+) -> Result<()> {
+    let components = config.components();
+    if components.is_empty() {
+        return Ok(());
+    }
+    let dealt = DealtMask::draw(&components)?;
+    let mut seeds = dealt.seeds_of(net.me());
+    mark_secret(&mut seeds);
+    let held = HeldSeeds::checked(&components, net.me(), &dealt.commitments(), &seeds)?;
+    let mask = protocol.dealt_mask(&held, 2 * ELEMENT_BYTES)?;
+    let elements = protocol.mask_elements(&mask);
+    assert!(is_secret(&protocol.save_elements(&elements)), "a node's part of a mask is secret");
+    protocol.unmask(&mask, 0, &[7; 2 * ELEMENT_BYTES], &compiled.inputs()[0]).map(drop)
 }
 
 /// What a short tag of GCM, and its secret counters, go through: an element becomes a block under a mask, and
