@@ -11,6 +11,7 @@ use polyclave_protocol::metered::{Meter, Metered, Traffic};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session};
 use polyclave_protocol::release::Released;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::spdz::{
     GarbledAuthenticated, GarbledAuthenticatedConfig, LookupMethod, Packing, Preprocessing, Setup, Spdz,
@@ -112,9 +113,11 @@ type Stored = <GarbledAuthenticated as Session>::Shared;
 
 /// A session of `spdz-tower` under the same setup.
 fn tower(setup: &Setup<Gf2_64>, session: &mut AgreedSession, net: &dyn Net) -> Result<Spdz<Gf2_64>> {
-    let material = Preprocessing::Mascot { expansion: 4 };
-    let config = SpdzConfig::<Gf2_64>::new(2, LookupMethod::Tower, material, Packing::Rotation)?;
-    config.join(setup, session.stream(), net.members())
+    tower_config()?.join(setup, session.stream(), net.members())
+}
+
+fn tower_config() -> Result<SpdzConfig<Gf2_64>> {
+    SpdzConfig::new(2, LookupMethod::Tower, Preprocessing::Mascot { expansion: 4 }, Packing::Rotation)
 }
 
 /// Round keys, computed and verified by `spdz-tower`.
@@ -155,7 +158,7 @@ fn sources<'a>(
     }
 }
 
-/// Circuits get the labels of a key of `spdz-tower` ahead. Results go on under garbled circuits and there.
+/// Circuits get the labels of a key of `spdz-tower` ahead, and are stored. Results go on under garbled circuits and there.
 #[test]
 fn circuits_serve_keys_of_spdz_tower_and_results_go_on_there() {
     for config in configs() {
@@ -169,8 +172,17 @@ fn circuits_serve_keys_of_spdz_tower_and_results_go_on_there() {
             let key = &encrypt.inputs()[ports(&encrypt)[1]].name;
             let block = bits(BLOCK);
             let mut answers = Vec::new();
+            let mut stock = Vec::new();
             for circuit in protocol.make(&encrypt, 1, 2, net)? {
                 let circuit = protocol.give(&encrypt, circuit, key, &keys, net)?;
+                stock.push(protocol.save(circuit)?);
+            }
+            // Under the same key, with another Delta.
+            let setup = tower_config()?.renew(&setup, net)?;
+            let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+            let mut protocol = config.join(&setup, session.stream(), net.members())?;
+            for stored in &stock {
+                let circuit = protocol.restore(stored)?;
                 let inputs = sources(&encrypt, Input::Public(&block), Input::Shared(&keys));
                 let answer = evaluate(&mut protocol, &encrypt, 1, &inputs, circuit, net)?.remove(0);
                 let opened = release(&mut protocol, &answer, Owner::All, net)?.expect("it is for all");
@@ -184,17 +196,15 @@ fn circuits_serve_keys_of_spdz_tower_and_results_go_on_there() {
             let opened = release(&mut protocol, &back, Owner::Party(Party(1)), net)?;
             let opened = opened.map(|opened| hex::encode(opened.accept().to_blocks()));
             assert_eq!(opened, (net.me() == Party(1)).then(|| BLOCK.to_owned()));
-            // And under `spdz-tower`, in bytes.
+            // And under `spdz-tower`, in bytes, once more to the answer.
             let mut tower = tower(&setup, &mut session, net)?;
-            let tables = catalog::find("aes-128").expect("the catalog has it");
-            let tables = compile(&tables.decrypt.expect("it runs both ways"), &tower);
-            let port = &tables.inputs()[ports(&tables)[0]];
-            let answer = protocol.in_cells(&answers[1], port)?;
+            let tables = compile(&catalog::find("aes-128").expect("the catalog has it").encrypt, &tower);
+            let back = protocol.in_cells(&back, &tables.inputs()[ports(&tables)[0]])?;
             let batch = prepare(&mut tower, &tables, 1, net)?;
-            let inputs = sources(&tables, Input::Shared(&answer), Input::Shared(&keys));
-            let back = evaluate(&mut tower, &tables, 1, &inputs, batch, net)?.remove(0);
-            let opened = release(&mut tower, &back, Owner::All, net)?.expect("it is for all");
-            assert_eq!(hex::encode(opened.accept().to_blocks()), BLOCK);
+            let inputs = sources(&tables, Input::Shared(&back), Input::Shared(&keys));
+            let answer = evaluate(&mut tower, &tables, 1, &inputs, batch, net)?.remove(0);
+            let opened = release(&mut tower, &answer, Owner::All, net)?.expect("it is for all");
+            assert_eq!(hex::encode(opened.accept().to_blocks()), ANSWER);
             Ok(())
         });
         assert_eq!(outcomes, [Ok(()), Ok(())]);
@@ -214,7 +224,7 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         let block = bits(BLOCK);
         let mut refused = Vec::new();
         let [of_block, of_key] = ports(&compiled).map(|port| compiled.inputs()[port].name.clone());
-        let mut made = protocol.make(&compiled, 1, 8, net)?.into_iter();
+        let mut made = protocol.make(&compiled, 1, 9, net)?.into_iter();
         let mut next = || made.next().expect("there are some");
 
         // What `spdz-tower` has not checked yet may be wrong.
@@ -236,6 +246,10 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         refused.push(evaluate(&mut protocol, &compiled, 2, &inputs, next(), net).err());
         let decrypt = aes(&protocol, Direction::Decrypt);
         refused.push(evaluate(&mut protocol, &decrypt, 1, &inputs, next(), net).err());
+        let stored = protocol.save(next())?;
+        let [_, turned] = configs();
+        let turned = turned.join(&setup, session.stream(), net.members())?;
+        refused.push(turned.restore(&stored).err());
         // An evaluation takes its circuit with it.
         let mut last = next();
         let mut registers = protocol.registers(&compiled, 1, &mut last)?;
@@ -253,7 +267,7 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         Ok(refused.iter().map(|error| matches!(error, Some(Error::Misuse(_)))).collect())
     });
     for outcome in outcomes {
-        assert_eq!(outcome, Ok(vec![true; 10]));
+        assert_eq!(outcome, Ok(vec![true; 11]));
     }
 }
 

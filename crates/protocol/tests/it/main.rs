@@ -15,6 +15,7 @@ mod demux;
 mod few_rounds;
 mod fuzz;
 mod garbled_authenticated;
+mod garbled_authenticated_faults;
 mod garbled_three;
 mod garbled_three_faults;
 mod ghash;

@@ -1,5 +1,5 @@
 //! What happens before inputs are known: masks of wires, products of masks, and the garbled circuit (Katz,
-//! Ranellucci, Rosulek and Wang 2018, figure 2, function-independent and function-dependent preprocessing).
+//! Ranellucci, Rosulek and Wang 2018, function-independent and function-dependent preprocessing).
 //!
 //! 1. TinyOT makes a random authenticated bit for each input bit, and two and a triple (x, y, z) for each AND.
 //!    The first are the masks lambda of inputs and of results; those of sums follow.
@@ -159,10 +159,11 @@ impl GarbledAuthenticated {
                     put(&mut labels, &port.rows, port.lanes(lanes), &of_port);
                     inputs.push(of_port);
                 }
-                let table = gates::garble(plan, (&name, *self.tinyot.delta()), &masks.gates, &mut labels);
+                let delta = self.tinyot.delta();
+                let table = gates::garble(plan, (&name, *delta), &masks.gates, &mut labels);
                 self.counts().hash_calls += 8 * ands as u64;
                 net.send(self.peer, &table)?;
-                Part::Garbler { inputs, outputs: outputs_of(plan, lanes, &labels) }
+                Part::Garbler { delta, inputs, outputs: outputs_of(plan, lanes, &labels) }
             }
             false => {
                 let mut table = vec![0; ands * GATE];

@@ -64,11 +64,21 @@ pub(super) type GateMasks = [Mask; 3];
 #[derive(Clone, Copy, Default, Zeroize)]
 pub(super) struct Gate {
     /// G_1 + T\[s_b\], G_2 + T\[s_a\], T\[s'_c\].
-    labels: [u128; 3],
+    pub(super) labels: [u128; 3],
     /// C_1 + k\[r_b\], C_2 + k\[r_a\], C_3 + k\[r'_c\].
-    tags: [u64; 3],
+    pub(super) tags: [u64; 3],
     /// s_b, s_a, s'_c.
-    bits: [u8; 3],
+    pub(super) bits: [u8; 3],
+}
+
+#[cfg(test)]
+impl Gate {
+    /// All that is random in it.
+    pub(super) fn words(&self) -> [u128; 6] {
+        let [first, second, third] = self.tags.map(u128::from);
+        let [one, two, three] = self.labels;
+        [one, two, three, first, second, third]
+    }
 }
 
 /// The four hashes of a circuit.

@@ -1,5 +1,5 @@
 //! Inputs get their values: from the garbler labels, and before that, for shared values, an opening (Katz,
-//! Ranellucci, Rosulek and Wang 2018, figure 2, "input processing", where each input is one party's).
+//! Ranellucci, Rosulek and Wang 2018, input processing, where each input is one party's).
 //!
 //! * **A public value** v: the garbler sends, for each wire with mask lambda = r + s, the label of the masked
 //!   value v + lambda, though it knows s no more than the evaluator knows r. It sends r, and L + (v + r)
@@ -158,8 +158,8 @@ impl GarbledAuthenticated {
         }
         self.counts().rounds += 1;
         match &item.part {
-            Part::Garbler { inputs, .. } => {
-                let message = self.message(&item.name, inputs, &waiting);
+            Part::Garbler { delta, inputs, .. } => {
+                let message = message((&item.name, **delta), inputs, &waiting);
                 net.send(self.peer, &message)
             }
             Part::Evaluator { .. } => {
@@ -223,41 +223,6 @@ impl GarbledAuthenticated {
         masked.collect()
     }
 
-    /// What the garbler sends: labels of all values, then all r of public ones and a hash of their tags.
-    fn message(
-        &self,
-        name: &[u8; 32],
-        labels: &[Zeroizing<Vec<u128>>],
-        values: &[Wanted<'_>],
-    ) -> Zeroizing<Vec<u8>> {
-        let delta = self.tinyot.delta();
-        let mut message = Zeroizing::new(Vec::with_capacity(message_bytes(values)));
-        for Wanted { value, masks, masked } in values {
-            let labels = &labels[value.port];
-            match &value.of {
-                Of::Public(bits) => {
-                    for ((label, of), bit) in labels.iter().zip(masks.iter()).zip(bits) {
-                        let offset = mask(u128::from(bit ^ of.bit)) & *delta;
-                        message.extend((label ^ offset ^ of.block).to_le_bytes());
-                    }
-                }
-                Of::Shared(_) => {
-                    for (label, bit) in labels.iter().zip(masked) {
-                        let offset = mask(u128::from(*bit)) & *delta;
-                        message.extend((label ^ offset).to_le_bytes());
-                    }
-                }
-            }
-        }
-        let public = || public_masks(values);
-        let shares: Zeroizing<Vec<u8>> = Zeroizing::new(public().map(|of| of.bit).collect());
-        message.extend(pack(&shares));
-        if public().next().is_some() {
-            message.extend(hash_of_tags(name, public().map(|of| of.word)));
-        }
-        message
-    }
-
     /// At the evaluator: active labels of all values.
     fn receive(
         &self,
@@ -299,6 +264,39 @@ impl GarbledAuthenticated {
         }
         Ok(active)
     }
+}
+
+/// What the garbler sends: labels of all values, then all r of public ones and a hash of their tags.
+fn message(
+    (name, delta): (&[u8; 32], u128),
+    labels: &[Zeroizing<Vec<u128>>],
+    values: &[Wanted<'_>],
+) -> Zeroizing<Vec<u8>> {
+    let mut message = Zeroizing::new(Vec::with_capacity(message_bytes(values)));
+    for Wanted { value, masks, masked } in values {
+        let labels = &labels[value.port];
+        match &value.of {
+            Of::Public(bits) => {
+                for ((label, of), bit) in labels.iter().zip(masks.iter()).zip(bits) {
+                    let offset = mask(u128::from(bit ^ of.bit)) & delta;
+                    message.extend((label ^ offset ^ of.block).to_le_bytes());
+                }
+            }
+            Of::Shared(_) => {
+                for (label, bit) in labels.iter().zip(masked) {
+                    let offset = mask(u128::from(*bit)) & delta;
+                    message.extend((label ^ offset).to_le_bytes());
+                }
+            }
+        }
+    }
+    let public = || public_masks(values);
+    let shares: Zeroizing<Vec<u8>> = Zeroizing::new(public().map(|of| of.bit).collect());
+    message.extend(pack(&shares));
+    if public().next().is_some() {
+        message.extend(hash_of_tags(name, public().map(|of| of.word)));
+    }
+    message
 }
 
 /// A value whose labels are on their way.

@@ -2,14 +2,15 @@
 //!
 //! An item moves: into what changes it, into the evaluation that uses it up, and never out again after an
 //! error. So no wire gets labels for both masked values. (Of two labels the evaluator learns Delta, and with
-//! it everything that is computed under this setup.)
+//! it everything that is computed under this setup.) What is stored has to be removed durably before it is
+//! used, as everything in a stock.
 
 use polyclave_field::Gf2_64;
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use super::gates::Gate;
-use super::plan::Plan;
+use super::plan::{Plan, Port};
 use super::wires::{Active, Mask};
 use crate::authenticated::Authenticated;
 use crate::{Error, Result};
@@ -30,14 +31,10 @@ pub(super) struct Item {
 
 /// What only one of the parties has.
 pub(super) enum Part {
-    /// The labels for masked values of zero: of inputs, by port, and of outputs.
-    Garbler {
-        inputs: Vec<Zeroizing<Vec<u128>>>,
-        outputs: Zeroizing<Vec<u128>>,
-    },
-    Evaluator {
-        gates: Zeroizing<Vec<Gate>>,
-    },
+    /// The difference of labels, and the labels for masked values of zero: of inputs, by port, and of outputs.
+    Garbler { delta: Zeroizing<u128>, inputs: Vec<Zeroizing<Vec<u128>>>, outputs: Zeroizing<Vec<u128>> },
+    /// The gates, with what this party knows of them.
+    Evaluator { gates: Zeroizing<Vec<Gate>> },
 }
 
 /// An input.
@@ -57,17 +54,37 @@ pub(super) struct Given {
 }
 
 impl Item {
-    /// Refuses a circuit, or a number of lanes, that it was not made for.
-    pub(super) fn refuse_other(&self, plan: &Plan, circuit: &[u8; 32], lanes: usize) -> Result<()> {
-        if self.circuit != *circuit || self.inputs.len() != plan.inputs.len() {
-            return Err(Error::misuse("the garbled circuit was made for another circuit"));
+    /// Refuses a circuit, a number of lanes or a role that it was not made for.
+    pub(super) fn refuse_other(
+        &self,
+        plan: &Plan,
+        circuit: &[u8; 32],
+        (lanes, garbles): (usize, bool),
+    ) -> Result<()> {
+        if self.lanes != lanes {
+            let of = self.lanes;
+            return Err(Error::Misuse(format!("{of} lanes were garbled, and {lanes} are to be evaluated")));
         }
-        match self.lanes == lanes {
-            true => Ok(()),
-            false => {
-                let of = self.lanes;
-                Err(Error::Misuse(format!("{of} lanes were garbled, and {lanes} are to be evaluated")))
+        let input = |(input, port): (&Masked, &Port)| match input {
+            Masked::Waiting(masks) => masks.len() == port.bits(lanes),
+            Masked::Given(given) => given.active.len() == if garbles { 0 } else { port.bits(lanes) },
+        };
+        let all = plan.output_bits(lanes);
+        let part = match &self.part {
+            Part::Garbler { inputs, outputs, .. } => {
+                let lengths = inputs.iter().map(|labels| labels.len());
+                garbles && outputs.len() == all && lengths.eq(plan.inputs.iter().map(|port| port.bits(lanes)))
             }
+            Part::Evaluator { gates } => !garbles && gates.len() == plan.gates(lanes),
+        };
+        let fits = part
+            && self.circuit == *circuit
+            && (self.outputs.values.len(), self.outputs.macs.len()) == (all, all)
+            && self.inputs.len() == plan.inputs.len()
+            && self.inputs.iter().zip(&plan.inputs).all(input);
+        match fits {
+            true => Ok(()),
+            false => Err(Error::misuse("the garbled circuit was made for another circuit or another party")),
         }
     }
 }

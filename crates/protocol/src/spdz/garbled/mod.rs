@@ -18,7 +18,7 @@
 //! | `gates.rs` | ANDs, with the argument | KRRW18's half gates, WRK17's rows |
 //! | `input.rs` | values go in: keys ahead, blocks online | input processing |
 //! | `output.rs` | evaluation, and outputs become shared | argued there |
-//! | `item.rs` | a garbled circuit that waits for its use | |
+//! | `item.rs`, `storage.rs` | a garbled circuit that waits for its use | |
 //!
 //! **Adversary**: active, static, one of the two, with abort; the channel is private and authentic. `gates.rs`,
 //! `input.rs` and `output.rs` say what each party can do and what it sees. docs/security/garbled-authenticated.md
@@ -38,7 +38,7 @@
 //!
 //! **Assumption**: AES as an ideal cipher, for hashes ([`polyclave_kernels::aes_hash`]). Delta is as old as the
 //! setup, but each circuit has keys of its own for its hashes, so the margin is that of one circuit: with q
-//! hashes about 2^(128 - log q) evaluations of AES, 2^105 for the most lanes of AES. The rest is TinyOT's.
+//! hashes about 2^128 / q evaluations of AES, 2^108 for 64 lanes of AES. The rest is TinyOT's.
 //!
 //! **Cost** of an AND: a triple, two bits with wide tags, and three openings of a bit; 56 bytes from the
 //! garbler, and eight hashes there, four at the evaluator. All that is ahead. Online 16 bytes and a bit for a
@@ -53,6 +53,7 @@ mod input;
 mod item;
 mod output;
 mod plan;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod wires;
@@ -61,6 +62,7 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
 use polyclave_field::Gf2_64;
+use zeroize::Zeroizing;
 
 pub use config::{GARBLED, GarbledAuthenticatedConfig};
 
@@ -74,7 +76,7 @@ use crate::interface::tally::{Cost, Counts, Phase, Tally};
 use crate::tinyot::{Openings, TinyOt};
 use crate::{Error, Party, Result};
 use input::{Value, place_of};
-use item::{Item, Masked};
+use item::{Item, Masked, Part};
 use plan::Plan;
 use wires::{Active, Wires};
 
@@ -156,7 +158,7 @@ impl GarbledAuthenticated {
     ) -> Result<GarbledCircuit> {
         let plan = self.plan(compiled)?;
         let mut item = circuit.0.ok_or_else(spent)?;
-        item.refuse_other(&plan, &compiled.digest(), item.lanes)?;
+        item.refuse_other(&plan, &compiled.digest(), (item.lanes, self.garbles()))?;
         let index = compiled.inputs().iter().position(|port| port.name == input);
         let index =
             index.ok_or_else(|| Error::Misuse(format!("{} has no input {input}", compiled.name())))?;
@@ -171,6 +173,21 @@ impl GarbledAuthenticated {
             session.under.arithmetic.check(net)
         })?;
         Ok(GarbledCircuit(Some(item)))
+    }
+
+    /// This party's part of a garbled circuit, to be stored. A stock has to mark it as spent, durably, before
+    /// it is restored and used.
+    pub fn save(&self, circuit: GarbledCircuit) -> Result<Zeroizing<Vec<u8>>> {
+        Ok(circuit.0.ok_or_else(spent)?.save(self.under.arithmetic.key.me()))
+    }
+
+    /// Reads what this party has stored, in this session or another one under the same key.
+    pub fn restore(&self, bytes: &[u8]) -> Result<GarbledCircuit> {
+        let item = Item::restore(bytes, self.under.arithmetic.key.me())?;
+        match matches!(item.part, Part::Garbler { .. }) == self.garbles() {
+            true => Ok(GarbledCircuit(Some(item))),
+            false => Err(Error::misuse("the garbled circuit was made with another evaluator")),
+        }
     }
 
     /// A value of single bits as a port of wider cells takes it, such as an output as `spdz-tower` takes it.
@@ -300,7 +317,7 @@ impl Session for GarbledAuthenticated {
     ) -> Result<GarbledRegisters> {
         let plan = self.plan(compiled)?;
         let item = batch.0.take().ok_or_else(spent)?;
-        item.refuse_other(&plan, &compiled.digest(), lanes)?;
+        item.refuse_other(&plan, &compiled.digest(), (lanes, self.garbles()))?;
         Ok(GarbledRegisters { plan, item: Some(item), wires: None, settled: Vec::new() })
     }
 

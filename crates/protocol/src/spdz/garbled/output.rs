@@ -6,7 +6,7 @@
 //!
 //! * *The evaluator cheats*: to tell another V it needs the hash of another label, which is Delta away. It has
 //!   one label of each wire, so that is a guess at Delta, and the key is given up after a wrong one. (In the
-//!   paper, figure 2, "output processing", the masks go to the evaluator and nothing goes back.)
+//!   papers the evaluator learns the masks of outputs, and nothing goes back.)
 //! * *The garbler cheats*: it is told nothing before all tags of gates were right, so V is right (`gates.rs`).
 //! * *What V tells the garbler*: nothing, because it lacks the evaluator's shares of masks. The hash follows
 //!   from V and what it knows.
@@ -53,7 +53,7 @@ impl GarbledAuthenticated {
                 self.counts().hash_calls += 4 * ands;
                 self.tell(plan, (&name, lanes), &gates, wires, net)?
             }
-            Part::Garbler { outputs, .. } => self.verify(&name, &outputs, net)?,
+            Part::Garbler { delta, outputs, .. } => self.verify((&name, *delta), &outputs, net)?,
         };
         let public: Vec<u64> = masked.iter().map(|bit| u64::from(*bit)).collect();
         shares.add_public(&public, &self.under.arithmetic.key);
@@ -89,13 +89,17 @@ impl GarbledAuthenticated {
         Ok(told)
     }
 
-    fn verify(&mut self, name: &[u8; 32], zeros: &[u128], net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+    fn verify(
+        &mut self,
+        (name, delta): (&[u8; 32], u128),
+        zeros: &[u128],
+        net: &mut dyn Net,
+    ) -> Result<Zeroizing<Vec<u8>>> {
         let mut message = vec![0; zeros.len().div_ceil(8) + DIGEST];
         net.recv(self.peer, &mut message)?;
         let (told, shown) = message.split_at(zeros.len().div_ceil(8));
-        let (told, delta) = (unpack(told, zeros.len()), self.tinyot.delta());
-        let labels =
-            zeros.iter().zip(told.iter()).map(|(zero, bit)| zero ^ (mask(u128::from(*bit)) & *delta));
+        let told = unpack(told, zeros.len());
+        let labels = zeros.iter().zip(told.iter()).map(|(zero, bit)| zero ^ (mask(u128::from(*bit)) & delta));
         let expected = hash_of_labels(name, labels);
         let key = &self.under.arithmetic.key;
         key.judge(|| (!ct_eq(&expected[..], shown)).then_some(WRONG_LABELS))?;
