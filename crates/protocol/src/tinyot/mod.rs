@@ -42,8 +42,8 @@
 //! # Differences from the paper
 //! * TinyOT's own leaky products (aAND, aOT) are replaced by those of `products.rs`, its buckets by
 //!   rotations, and its transfers by Roy's.
-//! * Tags have 64 bits: the upper halves of blocks of 128, or blocks of 64. Garbled circuits take whole blocks
-//!   (`wide.rs`).
+//! * Tags have 64 bits: the upper halves of blocks of 128, or blocks of 64. Garbled circuits take whole
+//!   blocks (`wide.rs`).
 
 mod abit;
 mod coset_check;

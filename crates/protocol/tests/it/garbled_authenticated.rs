@@ -158,7 +158,8 @@ fn sources<'a>(
     }
 }
 
-/// Circuits get the labels of a key of `spdz-tower` ahead, and are stored. Results go on under garbled circuits and there.
+/// Circuits get the labels of a key of `spdz-tower` ahead, and are stored. Results go on under garbled
+/// circuits and there.
 #[test]
 fn circuits_serve_keys_of_spdz_tower_and_results_go_on_there() {
     for config in configs() {
@@ -332,7 +333,8 @@ fn a_block_takes_one_message_of_each_party() {
                     assert_eq!(online(evaluator), (2, 1, 128 + 16 + 32));
                 }
             }
-            // 160 S-boxes of 34 ANDs take 56 bytes each from the garbler, and no more than that from it alone.
+            // 160 S-boxes of 34 ANDs take 56 bytes each from the garbler, and no more than that from it
+            // alone.
             let more = garbler.ahead.payload_sent - evaluator.ahead.payload_sent;
             assert_eq!(more, 160 * 34 * 56);
             // 176 bytes of round keys, and labels of their bits.

@@ -1,8 +1,8 @@
 //! What happens before inputs are known: masks of wires, products of masks, and the garbled circuit (Katz,
 //! Ranellucci, Rosulek and Wang 2018, function-independent and function-dependent preprocessing).
 //!
-//! 1. TinyOT makes a random authenticated bit for each input bit, and two and a triple (x, y, z) for each AND.
-//!    The first are the masks lambda of inputs and of results; those of sums follow.
+//! 1. TinyOT makes a random authenticated bit for each input bit, and two and a triple (x, y, z) for each
+//!    AND. The first are the masks lambda of inputs and of results; those of sums follow.
 //! 2. For an AND with input masks lambda_a and lambda_b both parties open d = lambda_a + x and e = lambda_b +
 //!    y. Then z + d y + e x + d e is lambda_a lambda_b (Beaver 1991).
 //! 3. They open f = lambda_a lambda_b + t for the second bit t. Then t + f is lambda_a lambda_b, too. (The

@@ -147,8 +147,8 @@ fn each_check_finds_the_cheater_that_only_it_finds() {
         // Of the first and the last gate, what is added for all masked values.
         (GARBLER, Message(Ahead, 0, third_tag), false, GATES),
         (GARBLER, Message(Ahead, 0, 6 * GATE - 1), false, GATES),
-        // Of x + lambda: six bits, each in a byte of its own. Online the garbler then sends a label of another
-        // masked value than it told.
+        // Of x + lambda: six bits, each in a byte of its own. Online the garbler then sends a label of
+        // another masked value than it told.
         (GARBLER, Message(Given, 0, 0), true, MACS),
         (EVALUATOR, Message(Given, 0, 0), true, MACS),
         (GARBLER, Message(Inputs, 0, 5), false, GATES),

@@ -31,7 +31,8 @@ pub(super) struct Item {
 
 /// What only one of the parties has.
 pub(super) enum Part {
-    /// The difference of labels, and the labels for masked values of zero: of inputs, by port, and of outputs.
+    /// The difference of labels, and the labels for masked values of zero: of inputs, by port, and of
+    /// outputs.
     Garbler { delta: Zeroizing<u128>, inputs: Vec<Zeroizing<Vec<u128>>>, outputs: Zeroizing<Vec<u128>> },
     /// The gates, with what this party knows of them.
     Evaluator { gates: Zeroizing<Vec<Gate>> },

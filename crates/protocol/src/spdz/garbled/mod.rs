@@ -4,9 +4,9 @@
 //! secure two-party computation", ePrint 2018/578). For two operators in different cities: two one-way
 //! messages online, however deep the circuit is.
 //!
-//! One party garbles, the other one evaluates. Each wire has a mask that neither knows: a sum of two bits, each
-//! of which is authenticated towards the other party. So the garbler cannot garble another circuit, and does
-//! not know which of its rows the evaluator uses. Inputs and outputs are values of `spdz-tower`
+//! One party garbles, the other one evaluates. Each wire has a mask that neither knows: a sum of two bits,
+//! each of which is authenticated towards the other party. So the garbler cannot garble another circuit, and
+//! does not know which of its rows the evaluator uses. Inputs and outputs are values of `spdz-tower`
 //! ([`super`]), under the same setup: a key that is stored for the one serves the other, and what is computed
 //! here goes on there.
 //!
@@ -20,12 +20,12 @@
 //! | `output.rs` | evaluation, and outputs become shared | argued there |
 //! | `item.rs`, `storage.rs` | a garbled circuit that waits for its use | |
 //!
-//! **Adversary**: active, static, one of the two, with abort; the channel is private and authentic. `gates.rs`,
-//! `input.rs` and `output.rs` say what each party can do and what it sees. docs/security/garbled-authenticated.md
-//! puts it together.
+//! **Adversary**: active, static, one of the two, with abort; the channel is private and authentic.
+//! `gates.rs`, `input.rs` and `output.rs` say what each party can do and what it sees.
+//! docs/security/garbled-authenticated.md puts it together.
 //!
-//! **The functionality of the papers' preprocessing** is authenticated bits, and ANDs of them, under one Delta
-//! for each party. TinyOT's ([`crate::tinyot`]) are that, with tags of two widths. The papers give the
+//! **The functionality of the papers' preprocessing** is authenticated bits, and ANDs of them, under one
+//! Delta for each party. TinyOT's ([`crate::tinyot`]) are that, with tags of two widths. The papers give the
 //! garbler's Delta three uses: keys of the evaluator's bits, the difference of labels, and (in rows) both at
 //! once, so that the evaluator's tags turn r Delta + K into lambda Delta. So the tags of the evaluator's bits
 //! in rows have the 128 bits of Delta. These are masks of wires and their products (`t` in `ahead.rs`). The
@@ -36,9 +36,9 @@
 //! `spdz`, because a guess at it could be the reason. After any error of a peer the session makes and
 //! evaluates nothing more, and the garbled circuit is gone.
 //!
-//! **Assumption**: AES as an ideal cipher, for hashes ([`polyclave_kernels::aes_hash`]). Delta is as old as the
-//! setup, but each circuit has keys of its own for its hashes, so the margin is that of one circuit: with q
-//! hashes about 2^128 / q evaluations of AES, 2^108 for 64 lanes of AES. The rest is TinyOT's.
+//! **Assumption**: AES as an ideal cipher, for hashes ([`polyclave_kernels::aes_hash`]). Delta is as old as
+//! the setup, but each circuit has keys of its own for its hashes, so the margin is that of one circuit: with
+//! q hashes about 2^128 / q evaluations of AES, 2^108 for 64 lanes of AES. The rest is TinyOT's.
 //!
 //! **Cost** of an AND: a triple, two bits with wide tags, and three openings of a bit; 56 bytes from the
 //! garbler, and eight hashes there, four at the evaluator. All that is ahead. Online 16 bytes and a bit for a

@@ -1,13 +1,14 @@
-//! What was evaluated becomes shared: the evaluator tells the garbler the masked values of all outputs, with a
-//! hash of their labels. One message, and the only one of the evaluator online.
+//! What was evaluated becomes shared: the evaluator tells the garbler the masked values of all outputs, with
+//! a hash of their labels. One message, and the only one of the evaluator online.
 //!
 //! The mask lambda of an output is an authenticated bit, so the output V + lambda is one after V is public.
 //! Nothing is revealed: each party has its share and its share of the MAC, as under `spdz-tower`.
 //!
-//! * *The evaluator cheats*: to tell another V it needs the hash of another label, which is Delta away. It has
-//!   one label of each wire, so that is a guess at Delta, and the key is given up after a wrong one. (In the
-//!   papers the evaluator learns the masks of outputs, and nothing goes back.)
-//! * *The garbler cheats*: it is told nothing before all tags of gates were right, so V is right (`gates.rs`).
+//! * *The evaluator cheats*: to tell another V it needs the hash of another label, which is Delta away. It
+//!   has one label of each wire, so that is a guess at Delta, and the key is given up after a wrong one. (In
+//!   the papers the evaluator learns the masks of outputs, and nothing goes back.)
+//! * *The garbler cheats*: it is told nothing before all tags of gates were right, so V is right
+//!   (`gates.rs`).
 //! * *What V tells the garbler*: nothing, because it lacks the evaluator's shares of masks. The hash follows
 //!   from V and what it knows.
 
