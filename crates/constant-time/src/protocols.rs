@@ -19,7 +19,7 @@ use polyclave_protocol::replicated::{
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, greet, hello};
 use polyclave_protocol::shamir::{self, Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
-use polyclave_protocol::spdz::{self, GarbledAuthenticatedConfig, LookupMethod, Packing, SpdzConfig};
+use polyclave_protocol::spdz::{self, LookupMethod, Packing, SpdzConfig};
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{self, Macs, Preprocessing, TinyTableConfig};
@@ -41,7 +41,6 @@ pub const SUBJECTS: &[Subject] = &[
     ("replicated-active: a proof of many products", proof_of_many_products),
     ("replicated-four: the tower, gates and ANDs", replicated_four),
     ("garbled-three: whoever evaluates, and a stored circuit", garbled_three),
-    ("garbled-authenticated: whoever evaluates, a key ahead, and a shared block", garbled_authenticated),
     ("few rounds: a hello in one round, and a block through a circuit from the stock", few_rounds),
     ("replicated: to Shamir sharing", || to_shamir(|_| ())),
     ("spdz: material dealt", spdz_dealt),
@@ -396,39 +395,6 @@ fn lut() {
 fn garbled() {
     let configs = [Gates::Half, Gates::ThreeHalves].map(|gates| GarbledConfig { gates, expansion: 2 });
     evaluated(&configs, Setup::Public, &[gates()]);
-}
-
-/// Inputs of both parties, whoever evaluates. Then a circuit with the labels of a key that nobody knows, on a
-/// shared block.
-fn garbled_authenticated() {
-    let configs = [0, 1].map(|party| {
-        GarbledAuthenticatedConfig::new(Party(party), Kappa::Bits40, 2).expect("there are two parties")
-    });
-    evaluated(&configs, Setup::Public, &[gates()]);
-    let [_, config] = configs;
-    run_parties(config.parties(), |net| {
-        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
-        let setup = config.setup(net)?;
-        let mut protocol = config.join(&setup, session.stream(), net.members())?;
-        let compiled = compile(&gates(), &protocol);
-        let mut inputs = inputs(&gates(), 1);
-        inputs.iter_mut().for_each(|cells| mark_secret(cells.rows_mut()));
-        let source = |(i, cells)| match Party((i % 2) as u8) {
-            owner if owner == net.me() => Input::Mine(cells),
-            owner => Input::From(owner),
-        };
-        let sources: Vec<_> = inputs.iter().enumerate().map(source).collect();
-        let mut made = protocol.make(&compiled, 1, 2, net)?;
-        let circuit = made.remove(0);
-        let shared = evaluate(&mut protocol, &compiled, 1, &sources, circuit, net)?.remove(0);
-        protocol.check(net)?;
-        let key = compiled.inputs().iter().find(|port| port.uniform).expect("the key").name.clone();
-        let circuit = protocol.give(&compiled, made.remove(0), &key, &shared, net)?;
-        let sources = compiled.inputs().iter().map(|_| Input::Shared(&shared)).collect::<Vec<_>>();
-        let answer = evaluate(&mut protocol, &compiled, 1, &sources, circuit, net)?.remove(0);
-        assert!(is_secret(answer.reveal_own_shares()));
-        Ok(())
-    });
 }
 
 fn projection(labels: Labels) {
