@@ -21,6 +21,7 @@ static OWN: &[&Descriptor] = &[
     &spdz::PULKUS_VIVEK,
     &spdz::UNIVARIATE,
     &spdz::TOWER,
+    &spdz::GARBLED,
     &tinytable::WITHOUT_MACS,
     &tinytable::LOOKUP_32,
     &tinytable::LOOKUP_64,

@@ -84,6 +84,8 @@ pub struct Sweep {
     pub promise: Promise,
     /// Committed on every message.
     pub faults: Vec<Fault>,
+    /// The first message with faults, 0 for all. Those before have a sweep of their own.
+    pub first: u64,
     /// [`Fault::Drop`] is committed on one message of this many, since it costs a time limit: 1 for all.
     pub drop_every: u64,
     /// Whether honest parties may make up for a message that is lost or cut short, so that none of them
@@ -109,7 +111,15 @@ pub const QUICK_FAULTS: [Fault; 4] =
 impl Sweep {
     /// Every fault on every message.
     pub fn new(parties: usize, cheater: Party, promise: Promise) -> Sweep {
-        Sweep { parties, cheater, promise, faults: QUICK_FAULTS.to_vec(), drop_every: 1, corrects: false }
+        Sweep {
+            parties,
+            cheater,
+            promise,
+            faults: QUICK_FAULTS.to_vec(),
+            first: 0,
+            drop_every: 1,
+            corrects: false,
+        }
     }
 
     /// Runs `party` at all parties, first without a fault, then with each.
@@ -136,7 +146,7 @@ impl Sweep {
             .map(|outcome| outcome.expect("honest parties finish"))
             .collect();
         let mut swept = Swept { messages: tampering.messages(), ..Swept::default() };
-        for at in 0..swept.messages {
+        for at in self.first..swept.messages {
             let dropped = (at % self.drop_every == self.drop_every - 1).then_some(Fault::Drop);
             for fault in self.faults.iter().copied().chain(dropped) {
                 let ends = ends(SOON).into_iter().map(|net| self.wrapped(net, at, fault));

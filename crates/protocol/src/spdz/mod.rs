@@ -17,6 +17,7 @@ mod config;
 mod cost;
 mod descriptor;
 mod elements;
+mod garbled;
 mod lookup_method;
 mod masked;
 mod material;
@@ -42,6 +43,9 @@ pub use config::{Dealer, MAX_PARTIES, Preprocessing, SpdzConfig};
 pub use descriptor::{
     BIT_DECOMPOSITION, MASKED_TABLES, Material, PREPROCESSING, PULKUS_VIVEK, RIVAIN_PROUFF, TOWER,
     UNIVARIATE, with_material,
+};
+pub use garbled::{
+    GARBLED, GarbledAuthenticated, GarbledAuthenticatedConfig, GarbledCircuit, GarbledRegisters,
 };
 pub use lookup_method::LookupMethod;
 pub use masked::Packing;

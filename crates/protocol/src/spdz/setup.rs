@@ -19,7 +19,7 @@ use super::config::{MAX_PARTIES, Preprocessing};
 use crate::authenticated::{Authenticated, MacKey, Source};
 use crate::interface::net::Net;
 use crate::mascot::{Mascot, Unforked};
-use crate::tinyot::Kappa;
+use crate::tinyot::{Kappa, TinyOt};
 use crate::{Error, Party, Result, coins};
 
 /// What a party keeps from session to session.
@@ -75,10 +75,8 @@ impl<F: MacField> Setup<F> {
                 Ok(Box::new(Unforked::new(mascot.clone(), label)))
             }
             (Preprocessing::Dealt(dealer), Root::Dealer(seed)) => Ok(dealer.source(seed, label, &self.key)),
-            (_, Root::Stored(_)) => {
-                Err(Error::misuse("the setup was stored: it must be renewed before it serves"))
-            }
-            _ => Err(Error::misuse("the setup was made for another preprocessing")),
+            (_, Root::Stored(_)) => Err(not_renewed()),
+            _ => Err(other_preprocessing()),
         }
     }
 
@@ -170,7 +168,7 @@ impl<F: MacField> Setup<F> {
                 Root::Mascot(Arc::new(mascot))
             }
             (Preprocessing::Dealt(_), Root::Dealer(seed) | Root::Stored(Some(seed))) => Root::Dealer(*seed),
-            _ => return Err(Error::misuse("the setup was made for another preprocessing")),
+            _ => return Err(other_preprocessing()),
         };
         Ok(Setup { key: self.key.clone(), material, anchor: self.anchor.clone() })
     }
@@ -185,14 +183,29 @@ impl Setup<Gf2_64> {
         label: &[u8],
     ) -> Result<Box<dyn crate::tinyot::Source>> {
         match (preprocessing, &self.material) {
-            (Preprocessing::Mascot { .. }, Root::Mascot(mascot)) => Ok(Box::new(mascot.fork_bits(label)?)),
             (Preprocessing::Dealt(dealer), Root::Dealer(seed)) => Ok(dealer.bits(seed, label, &self.key)),
-            (_, Root::Stored(_)) => {
-                Err(Error::misuse("the setup was stored: it must be renewed before it serves"))
-            }
-            _ => Err(Error::misuse("the setup was made for another preprocessing")),
+            (Preprocessing::Mascot { .. }, _) => Ok(Box::new(self.tinyot(label)?)),
+            (_, Root::Stored(_)) => Err(not_renewed()),
+            _ => Err(other_preprocessing()),
         }
     }
+
+    /// What makes such bits, without a dealer.
+    pub(crate) fn tinyot(&self, label: &[u8]) -> Result<TinyOt> {
+        match &self.material {
+            Root::Mascot(mascot) => mascot.fork_bits(label),
+            Root::Stored(_) => Err(not_renewed()),
+            Root::Dealer(_) => Err(other_preprocessing()),
+        }
+    }
+}
+
+fn not_renewed() -> Error {
+    Error::misuse("the setup was stored: it must be renewed before it serves")
+}
+
+fn other_preprocessing() -> Error {
+    Error::misuse("the setup was made for another preprocessing")
 }
 
 /// TinyOT with MACs in GF(2^64), if it is wanted, with this statistical parameter.

@@ -6,13 +6,14 @@
 //! at once, so each of `count` authenticated bits is the sum of one bit of each party. Among more than two
 //! parties, a party chooses with the same bits from every peer, and has a tag and a key with each.
 //!
-//! There are two widths. **Wide** bits have blocks of 128 bits, which are hashed (`offers.rs`). **Narrow**
-//! bits have 64, enough for a tag, at half the cost.
+//! There are two widths. **Wide** bits have blocks of 128 bits, which are hashed (`products.rs`), or added to
+//! labels of garbled circuits (`wide.rs`). **Narrow** bits have 64, enough for a tag, at half the cost.
 //!
-//! **Delta.** The upper 64 bits are alpha, the party's key, which is uniform. The lower 64 are random and
-//! never used elsewhere. Narrow bits come from the trees of the upper columns only ([`Pairs::fork_upper`]),
-//! so both widths have the same alpha by construction: a party cannot take another one for either. The upper
-//! half of a wide block is a narrow one.
+//! **Delta.** The upper 64 bits are alpha, the party's key, which is uniform. The lower 64 are random. The
+//! whole of Delta is only used for wide bits, and as the offset of garbled circuits that are made of them
+//! ([`crate::spdz`], `garbled`). Narrow bits come from the trees of the upper columns only
+//! ([`Pairs::fork_upper`]), so both widths have the same alpha by construction: a party cannot take another
+//! one for either. The upper half of a wide block is a narrow one.
 //!
 //! **Why the check of the transfers is enough**: towards each peer, a cheater has one choice for each
 //! transfer and one Delta, except for guesses of bits of Delta, which pass with probability 2^-c for c bits.

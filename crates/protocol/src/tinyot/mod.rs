@@ -14,6 +14,7 @@
 //! | `lists.rs`, `maker.rs`, `plan.rs` | what they are made of, and how many | |
 //! | `subfield.rs` | the subfields of GF(2^8) | |
 //! | `gates.rs` | triples of bits | |
+//! | `wide.rs` | bits with tags of 128 bits, for garbled circuits | |
 //! | `records.rs` | records for inversions in GF(2^8) | own |
 //! | `word_products.rs`, `unit_vectors.rs` | unit vectors of random indices | Keller et al. 2017, Protocol 3; own |
 //!
@@ -41,7 +42,8 @@
 //! # Differences from the paper
 //! * TinyOT's own leaky products (aAND, aOT) are replaced by those of `products.rs`, its buckets by
 //!   rotations, and its transfers by Roy's.
-//! * Tags have 64 bits: the upper halves of blocks of 128, or blocks of 64.
+//! * Tags have 64 bits: the upper halves of blocks of 128, or blocks of 64. Garbled circuits take whole
+//!   blocks (`wide.rs`).
 
 mod abit;
 mod coset_check;
@@ -57,6 +59,7 @@ mod share;
 mod source;
 mod subfield;
 mod unit_vectors;
+mod wide;
 mod word_products;
 
 pub use opening::Openings;
@@ -64,6 +67,7 @@ pub use opening::peer_of;
 pub use share::Bits;
 pub(crate) use share::{BitSlices, mask};
 pub use source::{Key, Source, Triples};
+pub(crate) use wide::WideBits;
 
 use crate::authenticated::{Authenticated, Inverses};
 use crate::interface::descriptor::{Choice, Parameters};

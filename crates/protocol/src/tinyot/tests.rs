@@ -187,3 +187,24 @@ fn bits_with_tags_triples_and_unit_vectors_of_three_parties_are_a_misuse() {
         assert!(matches!(outcome, Err(Error::Misuse(_))), "{outcome:?}");
     }
 }
+
+#[test]
+fn wide_bits_have_tags_under_all_of_delta() {
+    for count in [0, 1, 9, AT_ONCE + 3] {
+        let make =
+            |source: &mut TinyOt, net: &mut dyn Net| Ok((*source.delta(), source.wide_bits(count, net)?));
+        let (keys, made) = made(Kappa::Bits64, make);
+        for (own, peer) in [(0, 1), (1, 0)] {
+            let ((_, bits), (delta, of_peer)) = (&made[own], &made[peer]);
+            assert_eq!((*delta >> 64) as u64, keys[peer].reveal_own_share());
+            assert_eq!([bits.values.len(), bits.tags.len(), bits.keys.len()], [count; 3]);
+            for ((bit, tag), key) in bits.values.iter().zip(bits.tags.iter()).zip(of_peer.keys.iter()) {
+                assert!(*bit <= 1);
+                assert_eq!(*tag, key ^ (u128::from(*bit) * delta));
+            }
+            if count > 1000 {
+                assert_share_of_ones(&bits.values, 0.5);
+            }
+        }
+    }
+}

@@ -14,6 +14,8 @@ mod shamir_nodes;
 mod demux;
 mod few_rounds;
 mod fuzz;
+mod garbled_authenticated;
+mod garbled_authenticated_faults;
 mod garbled_three;
 mod garbled_three_faults;
 mod ghash;
