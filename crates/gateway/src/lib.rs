@@ -1,6 +1,6 @@
 //! `polyclave gateway` and `polyclave dashboard`: programs that call Vault's transit engine, API servers of
-//! Kubernetes, and KMS of AWS use keys of the nodes without a change; and operators see on a page how the nodes
-//! are.
+//! Kubernetes, and KMS of AWS use keys of the nodes without a change; and operators see on a page how the
+//! nodes are.
 //!
 //! ```text
 //! listen.rs (loopback, TLS, Unix sockets)        tokens.rs (who may ask for what), connections.rs, memory.rs (and how much of the gateway)

@@ -11,8 +11,8 @@ use zeroize::Zeroizing;
 
 use crate::Result;
 
-/// What secrets begin with, so that programs that look for secrets in files find them. KMS takes secrets of 43
-/// to 64 letters, digits, `+`, `/` and `=`, and no others.
+/// What secrets begin with, so that programs that look for secrets in files find them. KMS takes secrets of
+/// 43 to 64 letters, digits, `+`, `/` and `=`, and no others.
 const PREFIX: &str = "polyclave/";
 /// What ids begin with. KMS takes ids of 20 to 30 characters of the alphabet, and no others.
 const ID_PREFIX: &str = "POLY";

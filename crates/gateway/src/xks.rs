@@ -6,8 +6,8 @@
 //!     -> here (whether the caller may) -> data.rs (keys.rs, sealed.rs), health.rs -> answer, or error.rs
 //! ```
 //!
-//! A ciphertext is bound to what KMS says of it and to the version of the key (`sealed.rs`). No plaintext is in
-//! a log. The log has what KMS says of the one who asked it, as the specification wants it.
+//! A ciphertext is bound to its additional data and to the version of the key (`sealed.rs`). No plaintext is
+//! in a log. The log has what KMS says of the one who asked it, as the specification wants it.
 
 mod data;
 mod error;

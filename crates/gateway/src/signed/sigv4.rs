@@ -2,9 +2,9 @@
 //! a signed AWS API request", IAM User Guide).
 //!
 //! The secret is never sent. A signature covers the method, the path, the query, the headers that it names,
-//! and the body as it was received: an announced hash of the body counts for nothing. Whoever has seen a signed
-//! request can send it again for as long as its time is accepted, unless the API remembers signatures. So a
-//! listener that others can reach has TLS.
+//! and the body as it was received: an announced hash of the body counts for nothing. Whoever has seen a
+//! signed request can send it again for as long as its time is accepted, unless the API remembers signatures.
+//! So a listener that others can reach has TLS.
 //!
 //! Not served: signatures in the query (presigned addresses), bodies in signed pieces, and temporary
 //! credentials with a session token.

@@ -31,7 +31,8 @@ struct Manager {
     health_status: &'static str,
 }
 
-/// How the nodes are. It is an error if they cannot serve: an answer means that the next request will succeed.
+/// How the nodes are. It is an error if they cannot serve: an answer means that the next request will
+/// succeed.
 pub(super) fn health(look: &Look, cluster: &str) -> Result<Health> {
     if let Some(trouble) = look.trouble() {
         return Err(Kind::Internal.because("the nodes cannot serve at the moment", trouble));

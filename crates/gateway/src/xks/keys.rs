@@ -21,7 +21,8 @@ pub(super) struct Nodes<'a> {
     pub(super) queue: &'a Queue,
 }
 
-/// The current versions of keys, as the nodes have shown them. It has only keys that the gateway's file names.
+/// The current versions of keys, as the nodes have shown them. It has only keys that the gateway's file
+/// names.
 #[derive(Default)]
 pub(crate) struct Current(Mutex<HashMap<String, (Instant, KeyInfo)>>);
 

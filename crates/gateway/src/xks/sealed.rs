@@ -1,8 +1,9 @@
 //! Ciphertexts: what they consist of, and what they are bound to.
 //!
-//! The nodes draw the initialization vector of every message, so no vector comes twice under a key
-//! (`docs/security/modes.md`). The `ciphertextMetadata` has the id of the version of the key, and is bound as the
-//! specification says ("Encrypt", `ciphertextMetadata`): the additional data of GCM are
+//! The nodes derive the initialization vector of each message from the id of a session that no client
+//! chooses, and the key's budget bounds how many there are (`docs/security/service.md`). The
+//! `ciphertextMetadata` has the id of the version of the key, and is bound as the specification says
+//! ("Encrypt", `ciphertextMetadata`): the additional data of GCM are
 //!
 //! ```text
 //! length of AAD (2 bytes, big-endian) || AAD || length of metadata (1 byte) || metadata
@@ -112,8 +113,8 @@ fn bound(additional: &[u8], metadata: &[u8]) -> Vec<u8> {
     [&lengths.0[..], additional, &lengths.1[..], metadata].concat()
 }
 
-/// The `ciphertextDataIntegrityValue`: SHA-256 of additional data, metadata, initialization vector, ciphertext
-/// and tag ("Appendix C").
+/// The `ciphertextDataIntegrityValue`: SHA-256 of additional data, metadata, initialization vector,
+/// ciphertext and tag ("Appendix C").
 fn integrity_of(additional: &[u8], metadata: &[u8], message: &[u8]) -> [u8; 32] {
     let hash = Sha256::new().chain_update(additional).chain_update(metadata).chain_update(message);
     hash.finalize().into()

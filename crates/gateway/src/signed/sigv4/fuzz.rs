@@ -6,7 +6,8 @@ use time::Duration;
 
 use super::*;
 
-/// What is read of headers can be judged: no header that they name is missing, and nobody's signature is taken.
+/// What is read of headers can be judged: no header that they name is missing, and nobody's signature is
+/// taken.
 #[test]
 fn fuzz_headers() {
     let signature = "0".repeat(64);
