@@ -34,7 +34,11 @@ struct Manager {
 /// How the nodes are. It is an error if they cannot serve: an answer means that the next request will
 /// succeed.
 pub(super) fn health(look: &Look, cluster: &str) -> Result<Health> {
-    if let Some(trouble) = look.trouble() {
+    told(look.trouble(), look.nodes(), cluster)
+}
+
+fn told(trouble: Option<String>, nodes: Vec<(String, bool)>, cluster: &str) -> Result<Health> {
+    if let Some(trouble) = trouble {
         return Err(Kind::Internal.because("the nodes cannot serve at the moment", trouble));
     }
     let manager = |(id, can_serve): (String, bool)| Manager {
@@ -47,6 +51,21 @@ pub(super) fn health(look: &Look, cluster: &str) -> Result<Health> {
         xks_proxy_vendor: VENDOR,
         xks_proxy_model: MODEL,
         ekm_vendor: VENDOR,
-        ekm_fleet_details: look.nodes().into_iter().take(MOST).map(manager).collect(),
+        ekm_fleet_details: nodes.into_iter().take(MOST).map(manager).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_are_missing_are_told_if_the_others_serve() {
+        let nodes = |count: usize| (0..count).map(|at| (format!("node-{at}"), at != 1)).collect();
+        let Ok(health) = told(None, nodes(12), "four") else { panic!("they serve") };
+        let states: Vec<_> = health.ekm_fleet_details.iter().map(|node| node.health_status).collect();
+        assert_eq!((states.len(), &states[..3]), (MOST, &["ACTIVE", "UNAVAILABLE", "ACTIVE"][..]));
+        let refused = told(Some("node-1 is gone".into()), nodes(3), "three").err().expect("refused");
+        assert!(refused.kind == Kind::Internal && refused.why().contains("node-1 is gone"));
+    }
 }

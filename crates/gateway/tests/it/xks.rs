@@ -1,5 +1,5 @@
-//! The proxy API of external key stores of AWS KMS, over real nodes: every operation, every error, who may, and
-//! what KMS should not send.
+//! The proxy API of external key stores of AWS KMS, over real nodes: every operation, every error, who may,
+//! and what KMS should not send.
 
 mod ciphertexts;
 mod refused;

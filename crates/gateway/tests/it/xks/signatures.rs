@@ -1,4 +1,4 @@
-//! Whose requests are answered: skewed clocks, requests that are sent again, other regions and other services.
+//! Whose requests are answered: skewed clocks, requests that are sent again, other regions and services.
 
 use serde_json::json;
 use time::Duration;
