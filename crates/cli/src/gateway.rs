@@ -1,5 +1,5 @@
-//! `polyclave gateway`: Vault's transit API, that of AWS Payment Cryptography, and a KMS for Kubernetes, over
-//! keys of the nodes.
+//! `polyclave gateway`: Vault's transit API, those of AWS Payment Cryptography and of external key stores of AWS
+//! KMS, and a KMS for Kubernetes, over keys of the nodes.
 
 mod access_key;
 mod certificate;
@@ -19,7 +19,7 @@ pub enum Command {
     Run(run::Arguments),
     /// Make a token, and print it once, with the entry for gateway.toml, which has its hash only
     Token(token::Arguments),
-    /// Make an access key for the API of AWS Payment Cryptography, and print the entry for gateway.toml
+    /// Make an access key for the APIs that clients of AWS ask, and print the entry for gateway.toml
     AccessKey(access_key::Arguments),
     /// Make a certificate and its key for a listener, if you have no authority that makes one
     Certificate(certificate::Arguments),

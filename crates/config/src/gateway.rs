@@ -7,6 +7,7 @@ mod listener;
 mod tests;
 mod token;
 mod transform;
+mod xks;
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,7 @@ pub use token::{GatewayToken, TOKEN_RIGHTS};
 pub use transform::{
     GatewayAlphabet, GatewayRole, GatewayTemplate, GatewayTransform, GatewayTransformation, TweakSource,
 };
+pub use xks::{GatewayXks, GatewayXksKey};
 
 /// The least memory for long requests. A token may have two thirds of it, and these hold the longest request
 /// (32 MiB) with what is computed of it: five times 32 MiB.
@@ -38,13 +40,15 @@ pub struct GatewaySettings {
     pub http_listen: Option<String>,
     /// How much may be asked of it.
     pub limits: GatewayLimits,
-    /// Where it serves Vault's API, and that of AWS Payment Cryptography.
+    /// Where it serves Vault's API, and those of AWS Payment Cryptography and external key stores.
     pub listeners: Vec<GatewayListener>,
     /// Where it is a KMS of Kubernetes.
     pub kms: Vec<KmsListener>,
     /// Who may use Vault's API.
     pub tokens: Vec<GatewayToken>,
-    /// Who may use the API of AWS Payment Cryptography.
+    /// The external key stores of AWS KMS, of which it is the proxy.
+    pub xks: Vec<GatewayXks>,
+    /// Who may use the API of AWS Payment Cryptography, and those of external key stores.
     pub access_keys: Vec<GatewayAccessKey>,
     /// What is tokenized, and how.
     pub transform: GatewayTransform,
@@ -93,6 +97,8 @@ struct Text {
     #[serde(default)]
     kms: Vec<Spanned<KmsListener>>,
     #[serde(default)]
+    xks: Vec<Spanned<GatewayXks>>,
+    #[serde(default)]
     token: Vec<Spanned<GatewayToken>>,
     #[serde(default)]
     access_key: Vec<Spanned<GatewayAccessKey>>,
@@ -116,7 +122,7 @@ impl GatewaySettings {
 
     /// Reads settings. An error names the line, and the entry if it can be read.
     pub fn parse(text: &str) -> Result<GatewaySettings> {
-        let Text { client, http_listen, limits, listener, kms, token, access_key, transform } =
+        let Text { client, http_listen, limits, listener, kms, xks, token, access_key, transform } =
             text::parse(text)?;
         let at = |start: usize| text[..start].bytes().filter(|b| *b == b'\n').count() + 1;
         limits.check()?;
@@ -133,6 +139,16 @@ impl GatewaySettings {
             let (line, entry) = (at(one.span().start), one.get_ref());
             let checked = entry.check().and_then(|()| names.take(&entry.name));
             checked.map_err(|e| placed(e, line, &format!("the kms {:?}", entry.name)))?;
+        }
+        let mut paths: Vec<&str> = Vec::new();
+        for one in &xks {
+            let (line, entry) = (at(one.span().start), one.get_ref());
+            let checked = entry.check().and_then(|()| match paths.contains(&entry.path.as_str()) {
+                true => Err(Error::misuse("another [[xks]] has this path")),
+                false => Ok(()),
+            });
+            checked.map_err(|e| placed(e, line, &format!("the xks {:?}", entry.path)))?;
+            paths.push(&entry.path);
         }
         let mut hashes: Vec<&GatewayToken> = Vec::new();
         for one in &token {
@@ -166,12 +182,18 @@ impl GatewaySettings {
                  shows",
             ));
         }
+        if listener.is_empty() && !xks.is_empty() {
+            return Err(Error::misuse(
+                "there is an [[xks]] and no [[listener]]: KMS could not ask anything; add one with certificate and key",
+            ));
+        }
         Ok(GatewaySettings {
             client,
             http_listen: http_listen.map(Spanned::into_inner),
             limits,
             listeners: listener.into_iter().map(Spanned::into_inner).collect(),
             kms: kms.into_iter().map(Spanned::into_inner).collect(),
+            xks: xks.into_iter().map(Spanned::into_inner).collect(),
             tokens: token.into_iter().map(Spanned::into_inner).collect(),
             access_keys: access_key.into_iter().map(Spanned::into_inner).collect(),
             transform,

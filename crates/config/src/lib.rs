@@ -79,8 +79,8 @@ pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use gateway::{
     ACCESS_KEY_RIGHTS, GatewayAccessKey, GatewayAlphabet, GatewayLimits, GatewayListener, GatewayRole,
-    GatewaySettings, GatewayTemplate, GatewayToken, GatewayTransform, GatewayTransformation, KmsListener,
-    TOKEN_RIGHTS, TweakSource,
+    GatewaySettings, GatewayTemplate, GatewayToken, GatewayTransform, GatewayTransformation, GatewayXks,
+    GatewayXksKey, KmsListener, TOKEN_RIGHTS, TweakSource,
 };
 pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;

@@ -2,20 +2,18 @@
 //! endpoint.
 //!
 //! ```text
-//! route.rs (what is asked) -> sigv4.rs (who asks) -> operations.rs (read, with members.rs) -> keys.rs (of the nodes)
+//! route.rs (what is asked) -> signed.rs (who asks) -> operations.rs (read, with members.rs) -> keys.rs (of the nodes)
 //!     -> here (whether the caller may) -> task.rs (the nodes) -> answer, or error.rs
 //! ```
 //!
 //! A request names keys and public data, and encrypted PINs. PINs in the clear are in no request, no answer
 //! and no part of this program. Nothing that a request says is in the log.
 
-mod body;
 mod error;
 mod keys;
 mod members;
 mod operations;
 mod route;
-mod sigv4;
 mod task;
 
 use std::sync::Arc;
@@ -27,21 +25,19 @@ use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use axum::routing::any;
 use polyclave_api::Right;
-use time::OffsetDateTime;
 
-use crate::connections::Peer;
 use crate::counts::Counts;
 use crate::failure::Failure;
 use crate::queue::Queue;
+use crate::signed::{self, Rules};
 use crate::tokens::{AccessKey, Tokens};
 use crate::vault::{Data, json_response};
 use error::{Exception, Result, denied};
 use keys::{Key, Known};
 use route::Operation;
-use sigv4::{Claim, Signed, Unsigned};
 
-/// The service that signatures are for.
-const SERVICE: &str = "payment-cryptography";
+/// What signatures have to be.
+const RULES: Rules = Rules { service: "payment-cryptography", within: time::Duration::minutes(15) };
 /// More than an answer takes, so that no copy of it stays behind.
 const ROOM: usize = 16 << 10;
 
@@ -95,42 +91,16 @@ async fn answer(State(aws): State<Arc<Aws>>, request: Request) -> Response<Body>
 
 impl Aws {
     async fn serve(&self, request: Request, noted: &mut Noted) -> Result<Response<Body>> {
-        let (head, body) = request.into_parts();
-        let (method, path) = (head.method.as_str(), head.uri.path());
+        let (method, path) = (request.method().as_str(), request.uri().path());
         let (operation, key) = Operation::of(method, path).ok_or(Exception::NoOperation)?;
         noted.operation = operation.name();
-        let claim = Claim::of(&head.headers).map_err(Exception::Unsigned)?;
-        // Nothing of a body is read for a caller that shows no known id.
-        let access_key = self.find(&claim)?;
-        claim.check_time(OffsetDateTime::now_utc()).map_err(Exception::Unsigned)?;
-        let body = body::read(body).await?;
-        let signed = Signed {
-            method,
-            path,
-            query: head.uri.query().unwrap_or_default(),
-            headers: &head.headers,
-            body: &body,
-        };
-        claim.verify(&access_key.secret, &signed).map_err(Exception::Unsigned)?;
-        if claim.service != SERVICE {
-            return Err(Exception::Unsigned(Unsigned::Wrong));
-        }
+        let signed = signed::read(&self.tokens, &RULES, request).await?;
+        let access_key = &signed.access_key;
         noted.access_key = access_key.entry.name.clone();
-        if let Some(peer) = head.extensions.get::<Peer>() {
-            peer.is_known_as(&access_key.asker.name).map_err(|_| Failure::Crowded)?;
-        }
-        if head.uri.query().is_some_and(|query| !query.is_empty()) {
-            return Err(Exception::Malformed("no operation has a query".into()));
-        }
-        let answered = self.ask(&access_key, (operation, key.as_deref()), &body, claim.region, noted).await?;
-        // What was computed for an access key that was revoked meanwhile is not given away.
-        self.find(&claim)?;
+        let (asked, region) = ((operation, key.as_deref()), signed.region.as_str());
+        let answered = self.ask(access_key, asked, &signed.body, region, noted).await?;
+        signed::check_not_revoked(&self.tokens, access_key)?;
         Ok(answered)
-    }
-
-    /// The access key of a claim, as the file has it now.
-    fn find(&self, claim: &Claim<'_>) -> Result<Arc<AccessKey>> {
-        self.tokens.find_access_key(claim.id).ok_or(Exception::Unsigned(Unsigned::Unknown))
     }
 
     async fn ask(

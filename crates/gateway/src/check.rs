@@ -33,7 +33,11 @@ pub fn check(settings: &GatewaySettings) -> Result<Option<String>> {
         (format!("the transformation {:?}", one.name), &one.key, Some(one.key_version), (Mode::Ff1, "ff1"))
     });
     let mut wrong = Vec::new();
-    for (whose, key, version, needed) in of_kms.chain(of_tokens) {
+    let of_xks = settings.xks.iter().flat_map(|xks| {
+        let whose = |key: &str| format!("the xks {:?}, id {key:?}", xks.path);
+        xks.keys.iter().map(move |of| (whose(&of.id), &of.key, None, (Mode::Gcm, "gcm")))
+    });
+    for (whose, key, version, needed) in of_kms.chain(of_tokens).chain(of_xks) {
         match client.versions(key) {
             Ok(versions) => {
                 let message = problem(&versions, version, needed);

@@ -1,10 +1,11 @@
-//! `polyclave gateway` and `polyclave dashboard`: programs that call Vault's transit engine, and API servers
-//! of Kubernetes, use keys of the nodes without a change; and operators see on a page how the nodes are.
+//! `polyclave gateway` and `polyclave dashboard`: programs that call Vault's transit engine, API servers of
+//! Kubernetes, and KMS of AWS use keys of the nodes without a change; and operators see on a page how the
+//! nodes are.
 //!
 //! ```text
 //! listen.rs (loopback, TLS, Unix sockets)        tokens.rs (who may ask for what), connections.rs, memory.rs (and how much of the gateway)
 //!     |                     |
-//! vault.rs, aws.rs, ui.rs, kms.rs                 look.rs (whether the nodes can serve); dashboard.rs: ui.rs alone
+//! vault.rs, ui.rs, kms.rs; signed.rs: aws.rs, xks.rs    look.rs (whether the nodes can serve); dashboard.rs: ui.rs alone
 //!     \                     /
 //!      queue.rs (whose turn it is), nodes.rs (on threads), versions.rs; long requests: bulk.rs
 //!                 |
@@ -33,6 +34,7 @@ mod memory;
 mod nodes;
 mod queue;
 mod running;
+mod signed;
 mod stream;
 mod tls;
 mod tokens;
@@ -40,6 +42,7 @@ mod transform;
 mod ui;
 mod vault;
 mod versions;
+mod xks;
 
 pub use check::check;
 pub use dashboard::Dashboard;

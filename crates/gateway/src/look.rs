@@ -29,6 +29,8 @@ struct Seen {
     at: Option<Instant>,
     since: Instant,
     trouble: Option<String>,
+    /// All nodes by their names, and whether each can serve.
+    nodes: Vec<(String, bool)>,
     /// Why a key of a KMS was not shown, while the nodes can serve.
     trouble_of_keys: Option<String>,
     keys: HashMap<String, KeyInfo>,
@@ -43,6 +45,11 @@ impl Look {
             Some(_) if age <= OLD => seen.trouble.clone(),
             _ => Some(format!("the nodes have not answered for {} s", age.as_secs())),
         }
+    }
+
+    /// All nodes by their names, and whether each could serve at the last look.
+    pub(crate) fn nodes(&self) -> Vec<(String, bool)> {
+        self.seen.lock().nodes.clone()
     }
 
     /// Why the keys of KMSs cannot be used; `None` if they can.
@@ -79,8 +86,9 @@ pub(crate) struct Looking {
 impl Looking {
     /// Begins to look at the nodes, and at the current versions of some keys.
     pub(crate) fn start(client: Arc<Client>, keys: Vec<String>) -> std::io::Result<Looking> {
-        let (since, keys_shown) = (Instant::now(), HashMap::new());
-        let seen = Seen { at: None, since, trouble: None, trouble_of_keys: None, keys: keys_shown };
+        let since = Instant::now();
+        let (nodes, keys_shown) = (Vec::new(), HashMap::new());
+        let seen = Seen { at: None, since, trouble: None, nodes, trouble_of_keys: None, keys: keys_shown };
         let look = Arc::new(Look { seen: Mutex::new(seen), first: Condvar::new() });
         let stopping = Arc::new(AtomicBool::new(false));
         let (of_thread, stop) = (look.clone(), stopping.clone());
@@ -120,14 +128,13 @@ struct OfKeys {
 
 fn look_once(client: &Client, keys: &[String], of_keys: &mut OfKeys, look: &Look) {
     let began = Instant::now();
-    let missing: Vec<String> = client
+    let nodes: Vec<(&str, Option<&str>)> = client
         .status()
         .into_iter()
-        .filter_map(|(node, status)| {
-            let why = why_not(&status)?;
-            Some(format!("{} {why}", client.node_name(node)))
-        })
+        .map(|(node, status)| (client.node_name(node), why_not(&status)))
         .collect();
+    let missing: Vec<String> =
+        nodes.iter().filter_map(|(node, why)| Some(format!("{node} {}", (*why)?))).collect();
     let trouble = (missing.len() > client.spare_nodes()).then(|| missing.join("; "));
     let mut shown = Vec::new();
     // Nodes that are missing are looked for first.
@@ -159,6 +166,7 @@ fn look_once(client: &Client, keys: &[String], of_keys: &mut OfKeys, look: &Look
     // What it says is as old as its beginning.
     seen.at = Some(began);
     seen.trouble = trouble;
+    seen.nodes = nodes.into_iter().map(|(node, why)| (node.to_owned(), why.is_none())).collect();
     seen.keys.extend(shown.into_iter().map(|info| (info.properties.name.clone(), info)));
     look.first.notify_all();
 }

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::Result;
 
 /// What tokens begin with, so that programs that look for secrets in files find them.
-pub(crate) const PREFIX: &str = "polyclave.";
+const PREFIX: &str = "polyclave.";
 
 /// Draws a token for a name. Returns it, and the entry for `gateway.toml`.
 pub fn make_token(

@@ -30,6 +30,7 @@ use crate::transform::Transformations;
 use crate::ui::{self, Access, Collector, Hosts, Own, Ui};
 use crate::vault::{Cluster, Vault, pages};
 use crate::versions::Versions;
+use crate::xks::{self, Store, Xks};
 use crate::{Result, tls};
 
 /// How long requests that are under way may take to end when the gateway stops.
@@ -110,6 +111,16 @@ impl Running {
         };
         let within = Duration::from_secs(settings.limits.request_seconds);
         let aws = Aws::new(tokens.clone(), seen.queue.clone(), seen.counts.clone(), within);
+        let cluster = client.cluster();
+        let xks = Xks {
+            stores: settings.xks.iter().map(Store::new).collect(),
+            tokens: tokens.clone(),
+            queue: seen.queue.clone(),
+            look: seen.look.clone(),
+            counts: seen.counts.clone(),
+            cluster: format!("cluster of {} nodes, {}", cluster.nodes(), cluster.protocol()),
+            current: xks::Current::default(),
+        };
         let vault = Arc::new(Vault {
             tokens: tokens.clone(),
             queue: seen.queue.clone(),
@@ -131,6 +142,7 @@ impl Running {
         let collector = Collector::new(client.clone(), Some(own))?;
         let page = Ui::new(Access::Gateway(tokens), collector.clone());
         let pages = pages(vault).merge(ui::pages(page, Hosts::Any)).merge(aws::pages(Arc::new(aws)));
+        let pages = xks::with_stores(pages, xks);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("gateway").build()?;
         let mut running = Running {
@@ -222,7 +234,7 @@ impl Running {
         self.runtime.as_ref().expect("it is taken when this is dropped")
     }
 
-    /// The addresses on which it serves Vault's API, in the order of the file.
+    /// The addresses on which it serves Vault's API and the others of HTTP, in the order of the file.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

@@ -76,6 +76,8 @@ const FILES: [File; 4] = [
                 "GatewayAccessKey",
                 "[AWS Payment Cryptography's API](../use/payments-aws.md) explains them.",
             ),
+            ("[[xks]]", "GatewayXks", "[External key stores of AWS KMS](../use/xks.md) explains them."),
+            ("[[xks.key]]", "GatewayXksKey", ""),
             ("[[transform.role]]", "GatewayRole", ""),
             ("[[transform.transformation]]", "GatewayTransformation", ""),
             ("[[transform.template]]", "GatewayTemplate", ""),
@@ -92,7 +94,7 @@ const FILES: [File; 4] = [
 ];
 
 /// Fields that have tables of their own.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "audit",
     "limits",
     "stock",
@@ -104,6 +106,7 @@ const TABLES: [&str; 13] = [
     "kms",
     "tokens",
     "access_keys",
+    "xks",
     "transform",
     "and",
 ];
@@ -122,7 +125,7 @@ fn kind(sources: &[String], rust: &str) -> String {
         "usize" | "u64" | "u32" | "u16" | "NonZeroU64" => "number",
         "PathBuf" => "path",
         "Moment" => "time",
-        "Quorum" => "table",
+        "Quorum" | "GatewayXksKey" => "table",
         "Right" => "[right](#rights)",
         other if other.starts_with("CertificateDer") => "certificate, Base64 of DER",
         other => return choices(sources, other).unwrap_or("text".into()),

@@ -1,4 +1,4 @@
-//! `gateway access-key`: an access key for one user of a gateway's payment API.
+//! `gateway access-key`: an access key for one user of a gateway that signs its requests.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,11 +12,12 @@ use crate::say;
 
 /// Options and arguments of the command.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  \
-    polyclave gateway access-key pos --rights pay --keys 'pin-*' --out pos.secret >> gateway.toml\n\n\
+#[command(after_help = "Examples:\n  \
+    polyclave gateway access-key pos --rights pay --keys 'pin-*' --out pos.secret >> gateway.toml\n  \
+    polyclave gateway access-key kms --rights encrypt,decrypt --keys orders --out kms.secret >> gateway.toml\n\n\
     Append the entry to gateway.toml; a gateway that runs takes it at once. The gateway reads the secret from the file: leave it \
     there, or change the path in the entry, which is relative to gateway.toml. Give id and secret to its user alone, as \
-    AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. To revoke the access key, remove the entry. See docs/use/payments-aws.md.")]
+    AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. To revoke the access key, remove the entry. See docs/use/payments-aws.md and docs/use/xks.md.")]
 pub struct Arguments {
     /// Its name, which the nodes write into their audit logs
     #[arg(value_name = "NAME")]

@@ -35,6 +35,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for kms in &settings.kms {
         say!("the KMS {} on {} with the key {}", kms.name, kms.socket.display(), kms.key);
     }
+    for xks in &settings.xks {
+        let regions = if xks.regions.is_empty() { "all regions".into() } else { xks.regions.join(", ") };
+        say!("the external key store {} for {regions}, with {} keys", xks.path, xks.keys.len());
+        for key in &xks.keys {
+            say!("  {} is the key {}", key.id, key.key);
+        }
+    }
     for role in &settings.transform.role {
         say!("the role {} with the transformations {}", role.name, role.transformations.join(", "));
     }

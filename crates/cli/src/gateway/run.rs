@@ -46,9 +46,15 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
     id = \"POLY..\"\n  \
     secret = \"pos.secret\"                           # its file, readable by its owner only\n  \
     rights = [\"pay\"]                                # of pay, issue, encrypt, decrypt, list\n  \
-    keys = [\"pin-*\"]\n\n\
+    keys = [\"pin-*\"]\n\n  \
+    [[xks]]                                         # an external key store of AWS KMS, on all listeners\n  \
+    path = \"/eu/kms/xks/v1\"                         # its XksProxyUriPath\n  \
+    regions = [\"eu-central-1\"]                      # from which KMS may ask; all if left out\n\n  \
+    [[xks.key]]                                     # an access key with encrypt and decrypt for it is made as above\n  \
+    id = \"1c3f0a52\"                                 # by which KMS names it\n  \
+    key = \"orders\"\n\n\
     Paths are relative to the file. Tokens are read again when the file changes: one that is removed stops at once. The nodes log the \
-    token's name with each request, and judge the gateway's client as any other. See docs/use/vault.md and docs/use/kubernetes.md.\n\n\
+    token's name with each request, and judge the gateway's client as any other. See docs/use/vault.md, docs/use/kubernetes.md and docs/use/xks.md.\n\n\
     Logs to standard error, without secrets. SIGINT or SIGTERM ends it in order; a second one at once.")]
 pub struct Arguments {
     /// The gateway's directory, or its file
@@ -76,6 +82,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for (address, listener) in gateway.addresses().iter().zip(&settings.listeners) {
         let scheme = if listener.tls().is_some() { "https" } else { "http" };
         say!("Vault's API is served on {scheme}://{address}");
+    }
+    for xks in &settings.xks {
+        say!("the external key store {} is served there, too", xks.path);
     }
     for kms in &settings.kms {
         say!("the KMS {} is served on unix://{}", kms.name, kms.socket.display());

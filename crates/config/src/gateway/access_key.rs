@@ -10,7 +10,7 @@ use super::token::{check_rights, listed};
 use crate::policy::fits;
 use crate::{Error, Result, private};
 
-/// The rights that a caller can use that asks for payment commands.
+/// The rights that a caller can use that signs its requests.
 pub const ACCESS_KEY_RIGHTS: [Right; 5] =
     [Right::Pay, Right::Issue, Right::Encrypt, Right::Decrypt, Right::List];
 

@@ -160,3 +160,53 @@ fn errors_of_access_keys_name_the_line_and_what_to_do() {
         }
     }
 }
+
+fn with_xks(more: &str) -> String {
+    format!("{}[[xks]]\n{more}", whole())
+}
+
+#[test]
+fn an_external_key_store_has_a_path_and_keys() {
+    let text = "path = '/eu/kms/xks/v1'\nregions = ['eu-central-1']\n\
+                [[xks.key]]\nid = 'a-1._B'\nkey = 'orders'\n\
+                [[xks]]\npath = '/kms/xks/v1'\nanswer_ms = 500\nkey = [{ id = 'a', key = 'orders' }]\n";
+    let read = GatewaySettings::parse(&with_xks(text)).expect("read").xks;
+    let key = |id: &str| GatewayXksKey { id: id.into(), key: "orders".into() };
+    let regions = vec!["eu-central-1".to_owned()];
+    let first =
+        GatewayXks { path: "/eu/kms/xks/v1".into(), regions, answer_ms: 240, keys: vec![key("a-1._B")] };
+    let second =
+        GatewayXks { path: "/kms/xks/v1".into(), regions: Vec::new(), answer_ms: 500, keys: vec![key("a")] };
+    assert_eq!(read, [first, second]);
+}
+
+#[test]
+fn errors_of_external_key_stores_name_the_line_and_what_to_do() {
+    let key = "key = [{ id = 'a', key = 'orders' }]\n";
+    let with_path = |path: &str| with_xks(&format!("path = '{path}'\n{key}"));
+    let long = format!("/{}/kms/xks/v1", "a".repeat(120));
+    let mut cases: Vec<(String, Vec<&str>)> =
+        ["", "/eu", "kms/xks/v1", "eu/kms/xks/v1", "/eu/kms/xks/v1/", "/e.u/kms/xks/v1", &long]
+            .map(|path| (with_path(path), vec!["line 22", "the xks", "/kms/xks/v1"]))
+            .into();
+    cases.extend([
+        (with_path("/kms/xks/v1/kms/xks/v1"), vec!["once"]),
+        (with_path("/kms/xks/v1") + "[[xks]]\npath = '/kms/xks/v1'\n" + key, vec!["line 25", "another"]),
+        (with_xks("path = '/kms/xks/v1'\nkey = []\n"), vec!["[[xks.key]]"]),
+        (with_xks(&format!("path = '/kms/xks/v1'\nanswer_ms = 0\n{key}")), vec!["answer_ms", "at least 1"]),
+        (with_path("/kms/xks/v1").replace("id = 'a'", "id = 'a/b'"), vec!["a/b", "no id of a key"]),
+        (with_path("/kms/xks/v1").replace("id = 'a'", "id = ''"), vec!["no id of a key"]),
+        (with_path("/kms/xks/v1").replace("'orders'", "'or ders'"), vec!["cannot name a key"]),
+        (
+            with_path("/kms/xks/v1").replace("' }]", "' }, { id = 'a', key = 'b' }]"),
+            vec!["two of its keys have the id \"a\""],
+        ),
+        (format!("client = 'c'\n[[xks]]\npath = '/kms/xks/v1'\n{key}"), vec!["[[listener]]"]),
+    ]);
+    for (text, parts) in cases {
+        let error = GatewaySettings::parse(&text).expect_err("refused").to_string();
+        for part in parts {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+}

@@ -59,7 +59,7 @@ fn main() -> Outcome<()> {
 }
 
 fn measure(json: bool) -> Outcome<()> {
-    let nodes = Nodes::start()?;
+    let nodes = Nodes::start("shamir")?;
     let client = Client::open(&ClientDir::open(&nodes.client)?)?;
     client.generate(NewKey::for_modes(KEY, "aes-256", &[Mode::Gcm], 1 << 32))?;
     client.generate(NewKey::for_modes("tokens", "aes-256", &[Mode::Ff1], 1 << 32))?;

@@ -1,4 +1,4 @@
-//! Three nodes under `shamir` in a process of their own.
+//! Three nodes in a process of their own.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    pub(crate) fn start() -> Outcome<Nodes> {
+    pub(crate) fn start(protocol: &str) -> Outcome<Nodes> {
         let dir = tempfile::tempdir()?;
         let at = dir.path().join("cluster");
-        let client = create(&at, "shamir", 3, 1)?.client;
+        let client = create(&at, protocol, 3, 1)?.client;
         let mut command = Command::new(std::env::current_exe()?);
         let mut child = command.arg("serve").arg(&at).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut ready = String::new();

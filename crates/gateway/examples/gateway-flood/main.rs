@@ -135,7 +135,7 @@ impl Drop for Gateway {
 }
 
 fn measure(part: &str) -> Outcome<()> {
-    let nodes = Nodes::start()?;
+    let nodes = Nodes::start("shamir")?;
     let client = Client::open(&ClientDir::open(&nodes.client)?)?;
     client.generate(NewKey::for_modes("kubernetes", "aes-256", &[Mode::Gcm], 1 << 32))?;
     let all = ["*".to_owned()];

@@ -9,8 +9,9 @@ use polyclave_client::Error;
 use polyclave_protocol::session::random_bytes;
 use serde_json::{Value, json};
 
-use super::sigv4::Unsigned;
 use crate::failure::Failure;
+use crate::signed::Refused;
+use crate::signed::sigv4::Unsigned;
 
 /// The result of a request.
 pub(super) type Result<T> = std::result::Result<T, Exception>;
@@ -67,6 +68,15 @@ impl From<Failure> for Exception {
             Failure::Full | Failure::Crowded => Exception::Throttled(failure.to_string()),
             Failure::NoKey => Exception::NoKey("key".into()),
             other => Exception::Failure(other),
+        }
+    }
+}
+
+impl From<Refused> for Exception {
+    fn from(refused: Refused) -> Exception {
+        match refused {
+            Refused::Unsigned(unsigned) => Exception::Unsigned(unsigned),
+            Refused::Failure(failure) => failure.into(),
         }
     }
 }

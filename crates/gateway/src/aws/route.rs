@@ -1,6 +1,6 @@
 //! The operation that a request asks for, by its method and path, as the API's model has them.
 
-use super::sigv4::decoded;
+use crate::signed::sigv4::decoded;
 
 /// An operation of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

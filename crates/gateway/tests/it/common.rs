@@ -2,6 +2,7 @@
 
 mod browser;
 mod http;
+mod sign;
 mod signed;
 
 use std::net::SocketAddr;

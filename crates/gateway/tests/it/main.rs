@@ -15,3 +15,4 @@ mod tls;
 mod tokens;
 mod transform;
 mod transit;
+mod xks;

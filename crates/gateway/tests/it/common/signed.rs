@@ -1,12 +1,9 @@
 //! Requests that are signed as clients of AWS sign them, with every part open to change.
 
-use std::fmt::Write;
-
-use ring::digest::{SHA256, digest};
-use ring::hmac::{HMAC_SHA256, Key, sign};
 use serde_json::Value;
 use time::OffsetDateTime;
 
+use super::sign::{authorization, time_of};
 use super::{Answer, Ask, World};
 
 /// An access key, as its holder has it.
@@ -43,9 +40,7 @@ impl Unsigned {
     }
 
     fn time(&self) -> String {
-        let at = self.at;
-        let date = format!("{:04}{:02}{:02}", at.year(), u8::from(at.month()), at.day());
-        format!("{date}T{:02}{:02}{:02}Z", at.hour(), at.minute(), at.second())
+        time_of(self.at)
     }
 
     /// The value of `Authorization`.
@@ -53,24 +48,8 @@ impl Unsigned {
         let time = self.time();
         let mut headers = self.signed.clone();
         headers.extend([("host", "gateway".to_owned()), ("x-amz-date", time.clone())]);
-        headers.sort();
-        let names = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
-        let path: String = self.path.replace('%', "%25");
-        let mut canonical = format!("POST\n{path}\n\n");
-        for (name, value) in &headers {
-            writeln!(canonical, "{name}:{value}").expect("written");
-        }
-        let hash = |bytes: &[u8]| hex::encode(digest(&SHA256, bytes));
-        write!(canonical, "\n{names}\n{}", hash(&self.body)).expect("written");
-        let scope = format!("{}/{}/{}/aws4_request", &time[..8], self.region, self.service);
-        let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hash(canonical.as_bytes()));
-        let mut signing = Key::new(HMAC_SHA256, format!("AWS4{}", key.secret).as_bytes());
-        for part in scope.split('/') {
-            signing = Key::new(HMAC_SHA256, sign(&signing, part.as_bytes()).as_ref());
-        }
-        let signature = hex::encode(sign(&signing, to_sign.as_bytes()));
-        let AccessKey { id, .. } = key;
-        format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}")
+        let of = (key.id.as_str(), key.secret.as_str());
+        authorization(of, (self.region, self.service), (&self.path, &time), headers, &self.body)
     }
 
     /// The request, signed.

@@ -11,8 +11,8 @@ use zeroize::Zeroizing;
 
 use crate::failure::Failure;
 
-/// The most bytes. The longest member of a request that is served has 8 KiB.
-pub(super) const MOST: usize = 64 << 10;
+/// The most bytes. The longest request that is served has some 24 KiB.
+const MOST: usize = 64 << 10;
 /// How long a body may take in all, and for how long its sender may pause.
 const WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(10);

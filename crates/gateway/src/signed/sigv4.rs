@@ -2,9 +2,9 @@
 //! a signed AWS API request", IAM User Guide).
 //!
 //! The secret is never sent. A signature covers the method, the path, the query, the headers that it names,
-//! and the body as it was received: an announced hash of the body counts for nothing. A signed request can be
-//! sent again within [`WITHIN`] by whoever has seen it, which is why a listener that others can reach has
-//! TLS.
+//! and the body as it was received: an announced hash of the body counts for nothing. Whoever has seen a
+//! signed request can send it again for as long as its time is accepted, unless the API remembers signatures.
+//! So a listener that others can reach has TLS.
 //!
 //! Not served: signatures in the query (presigned addresses), bodies in signed pieces, and temporary
 //! credentials with a session token.
@@ -18,8 +18,6 @@ use ring::hmac::{self, HMAC_SHA256, Key};
 use time::{Date, Duration, Month, OffsetDateTime, PrimitiveDateTime, Time};
 use zeroize::Zeroizing;
 
-/// How far the time of a signature may be from that of this machine.
-const WITHIN: Duration = Duration::minutes(15);
 /// The most headers that a signature may name.
 const MOST_SIGNED: usize = 64;
 
@@ -56,7 +54,7 @@ pub(crate) struct Claim<'h> {
     at: &'h str,
     /// Names of headers, in order.
     signed: Vec<&'h str>,
-    signature: [u8; 32],
+    pub(crate) signature: [u8; 32],
 }
 
 /// The parts of a request that are signed.
@@ -122,11 +120,15 @@ impl<'h> Claim<'h> {
         Ok(Claim { id, region, service, date, at, signed, signature: bytes })
     }
 
-    /// Whether it was made about now.
-    pub(crate) fn check_time(&self, now: OffsetDateTime) -> Result<(), Unsigned> {
+    /// Its time, if that is about now.
+    pub(crate) fn check_time(
+        &self,
+        now: OffsetDateTime,
+        within: Duration,
+    ) -> Result<OffsetDateTime, Unsigned> {
         let at = read_time(self.at).ok_or(Unsigned::Incomplete("x-amz-date is not YYYYMMDDTHHMMSSZ"))?;
-        match (now - at).abs() <= WITHIN {
-            true => Ok(()),
+        match (now - at).abs() <= within {
+            true => Ok(at),
             false => Err(Unsigned::Expired),
         }
     }
@@ -255,7 +257,7 @@ fn encoded(bytes: &[u8]) -> String {
 }
 
 /// The bytes that a text with `%XX` stands for; `None` if a `%` is followed by something else.
-pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
@@ -270,5 +272,7 @@ pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;
