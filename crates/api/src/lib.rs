@@ -2,10 +2,10 @@
 //!
 //! A message is four bytes of length, little-endian, and a postcard encoding. No more than [`MAX_MESSAGE`]
 //! bytes are ever allocated because a peer announced them. A client sends one [`Request`] to every node that
-//! is to serve it, and then [`Step`]s; every node gets the same, except for the seeds of a mask that the client
-//! deals ([`Request::dealt`]). Every node answers each of them with one
-//! [`Reply`], and says meanwhile that it is working. The nodes compare digests of the request and of each
-//! step with each other before they use them.
+//! is to serve it, and then [`Step`]s; every node gets the same, except for the seeds of a mask that the
+//! client deals ([`Request::dealt`]). Every node answers each of them with one [`Reply`], and says meanwhile
+//! that it is working. The nodes compare digests of the request and of each step with each other before they
+//! use them.
 
 mod approval;
 mod codec;

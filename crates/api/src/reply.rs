@@ -45,8 +45,8 @@ pub enum Reply {
         /// With the first answer of CBC: what this node sends of the initial block. Else empty.
         #[serde(with = "serde_bytes")]
         initial: Vec<u8>,
-        /// The ciphertext of a [`Message`](super::Step::Message), which the nodes have opened among themselves:
-        /// the same from each. Else empty.
+        /// The ciphertext of a [`Message`](super::Step::Message), which the nodes have opened among
+        /// themselves: the same from each. Else empty.
         #[serde(with = "serde_bytes")]
         opened: Vec<u8>,
     },

@@ -1,4 +1,5 @@
-//! What a client says first about a use of a key: with its request if it can, because that saves a round trip.
+//! What a client says first about a use of a key: with its request if it can, because that saves a round
+//! trip.
 //!
 //! Input goes to the nodes under a mask. Under protocols where a client can deal a mask
 //! ([`polyclave_protocol::dealt`]), it draws a new one for each request, and the input goes with the request.

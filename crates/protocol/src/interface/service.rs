@@ -1,8 +1,8 @@
 //! What a protocol needs, beyond evaluating circuits, so that long-lived nodes can serve clients with it.
 //!
 //! * Setups and shared values that can be stored and read back.
-//! * Clients: outside parties that hold no share. The nodes give a client a random shared mask r, it sends the
-//!   same x ^ r to every node, and they set \[x\] = (x ^ r) + \[r\]. So no client can make a sharing of a
+//! * Clients: outside parties that hold no share. The nodes give a client a random shared mask r, it sends
+//!   the same x ^ r to every node, and they set \[x\] = (x ^ r) + \[r\]. So no client can make a sharing of a
 //!   wrong degree. Where all that a client can deal is a sharing, it deals its first mask itself
 //!   ([`dealt`](crate::interface::dealt)). To give a client a value, each serving node sends it a share,
 //!   blinded so that the client learns the value and nothing about the sharing.

@@ -8,9 +8,10 @@
 //!
 //! **From a client** comes c = x ^ r, public among the nodes, under a mask r that they drew by pseudorandom
 //! sharing, or that the client has dealt ([`dealt`](crate::interface::dealt)): as x_j of every sharing, each
-//! component of r is known to two of the three nodes. \[x\] is \[r\] with c added to share 0. So everything that a client can send is a valid input,
-//! though perhaps not the intended one. If the nodes were told different c, the two that have share 0 differ.
-//! The active model finds this ([`AdversaryModel::compare`]), and so does an earlier comparison of c.
+//! component of r is known to two of the three nodes. \[x\] is \[r\] with c added to share 0. So everything
+//! that a client can send is a valid input, though perhaps not the intended one. If the nodes were told
+//! different c, the two that have share 0 differ. The active model finds this ([`AdversaryModel::compare`]),
+//! and so does an earlier comparison of c.
 //!
 //! **Once**: the nodes see c. Two inputs under one mask would show them x ^ x'.
 //!

@@ -160,8 +160,8 @@ impl Ring {
         self.exchange_with_both(messages, messages.map(<[u8]>::len), net)
     }
 
-    /// Sends a message to each neighbour, the party before first, and receives one of these lengths from each.
-    /// One round.
+    /// Sends a message to each neighbour, the party before first, and receives one of these lengths from
+    /// each. One round.
     pub(super) fn exchange_with_both(
         &mut self,
         [to_before, to_behind]: Pair<&[u8]>,

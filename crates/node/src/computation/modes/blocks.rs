@@ -98,8 +98,8 @@ impl Mode for Encrypt {
     }
 }
 
-/// The masks of a client's secret input. Each is drawn, used once, and discarded. The client may deal the first
-/// one itself: then its data are admitted before the mask is there.
+/// The masks of a client's secret input. Each is drawn, used once, and discarded. The client may deal the
+/// first one itself: then its data are admitted before the mask is there.
 pub(crate) struct Masks {
     block: usize,
     most: usize,

@@ -1,21 +1,22 @@
-//! Whether elements are zero: opens rho d, for a random shared rho that is used for nothing else, and proves the
-//! product only if what is opened is not zero.
+//! Whether elements are zero: opens rho d, for a random shared rho that is used for nothing else, and proves
+//! the product only if what is opened is not zero.
 //!
 //! Everything that d rests on has been verified before. So both honest parties mean the same d, and only the
 //! product rho d can be wrong: what is opened is rho d + e, where the cheater chooses e and knows it
 //! (`sacrifice.rs`).
 //!
-//! * *Zero is opened*: then d is zero, or rho d = e for a rho that is uniform to the cheater when it chooses e,
-//!   hence with probability 2^-128. A proof would show no more.
-//! * *Another value is opened*: d is not zero, or e is not. A proof of the product decides which: if it holds,
-//!   e = 0 and d is not zero; if not, the cheater is found. So nobody makes a right value look wrong.
+//! * *Zero is opened*: then d is zero, or rho d = e for a rho that is uniform to the cheater when it chooses
+//!   e, hence with probability 2^-128. A proof would show no more.
+//! * *Another value is opened*: d is not zero, or e is not. A proof of the product decides which: if it
+//!   holds, e = 0 and d is not zero; if not, the cheater is found. So nobody makes a right value look wrong.
 //! * *Nothing else is told*: if d is not zero, rho d + e is uniform, whatever d is. If it is zero, what is
 //!   opened is e. Both are known before the proof, and whether the proof holds depends on e alone.
 //!
-//! The factors are compared first, as before a proof: if two honest parties had different shares of d, what is
-//! opened could depend on a guess of d. The digests travel with the product.
+//! The factors are compared first, as before a proof: if two honest parties had different shares of d, what
+//! is opened could depend on a guess of d. The digests travel with the product.
 //!
-//! Cost for n elements: n products, and two rounds. A value that is not zero takes the rounds of a proof more.
+//! Cost for n elements: n products, and two rounds. A value that is not zero takes the rounds of a proof
+//! more.
 
 use polyclave_kernels::secret::ct_eq;
 
