@@ -118,10 +118,12 @@ mod tests {
 
     #[test]
     fn a_key_is_told_and_used_as_it_is() {
-        type Change = fn(&mut KeyInfo);
+        /// A change of the key; its length, what it is for and how it is, as told; and why either use is
+        /// refused.
+        type Case<'c> = (fn(&mut KeyInfo), &'c str, Vec<&'c str>, &'c str, [Option<Kind>; 2]);
         let all = vec!["ENCRYPT", "DECRYPT"];
         let (ok, usage, state) = (None, Some(Kind::InvalidKeyUsage), Some(Kind::InvalidState));
-        let cases: [(Change, &str, Vec<&str>, &str, [Option<Kind>; 2]); 10] = [
+        let cases: [Case<'_>; 10] = [
             (|_| (), "AES_256", all.clone(), "ENABLED", [ok, ok]),
             (|of| of.properties.cipher = "aes-128".into(), "AES_128", all.clone(), "ENABLED", [usage, usage]),
             (|of| of.properties.modes = vec![Mode::Ecb], "AES_256", vec![], "ENABLED", [usage, usage]),
