@@ -36,9 +36,9 @@
 //! **Why the evaluator learns nothing** (evaluator cheats): it has one label of each wire. Every row has a
 //! hash of a label that it lacks as a summand. So of a gate it learns R. It has the s of the gate, V_a, V_b
 //! and what was opened ahead (`ahead.rs`), and given these, R and V_c determine each other. So a gate tells
-//! V_c and nothing else. V_c = v_c + lambda_c is uniform, because r_c is random and only sums with other
-//! random bits or with values tell of it. If c is an output that is released, lambda_c becomes known, and
-//! with it v_c, which is the output.
+//! V_c and nothing else. V_c = v_c + lambda_c is uniform, because r_c is a random bit of this wire, and what
+//! else the evaluator sees of it is masked by other random bits. If c is an output that is released, lambda_c
+//! becomes known then, and with it v_c, which is the output.
 //!
 //! # Differences from the papers
 //! * WRK17 sends four rows for each gate, of which the evaluator opens one, with the tag of one bit. R is

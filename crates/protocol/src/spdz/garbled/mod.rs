@@ -37,11 +37,11 @@
 //! evaluates nothing more, and the garbled circuit is gone.
 //!
 //! **Assumption**: AES as an ideal cipher, for hashes ([`polyclave_kernels::aes_hash`]). Delta is as old as
-//! the setup. With q hashes under a key an attacker needs about 2^128 / q evaluations of AES. Each circuit has
-//! keys of its own for its hashes: 2^108 for 64 lanes of AES, however many circuits there are. The offers of
-//! TinyOT hash under the same Delta, with one key for a direction and a stream, so their hashes add up over
-//! all that a session makes. 64 lanes of AES take about 2^20.7 of them with kappa = 64, which leaves 2^107.3,
-//! and 2^12 times as many leave about 2^95. A new session has new keys. The rest is TinyOT's.
+//! the setup. With q hashes under a key an attacker needs about 2^128 / q evaluations of AES. Each circuit
+//! has keys of its own for its hashes: 2^108 for 64 lanes of AES, however many circuits there are. The offers
+//! of TinyOT hash under the same Delta, with one key for a direction and a stream, so their hashes add up
+//! over all that a session makes. 64 lanes of AES take about 2^20.7 of them with kappa = 64, which leaves
+//! 2^107.3, and 2^12 times as many leave about 2^95. A new session has new keys. The rest is TinyOT's.
 //!
 //! **Cost** of an AND: a triple, two bits with wide tags, and three openings of a bit; 56 bytes from the
 //! garbler, and eight hashes there, four at the evaluator. All that is ahead. Online 16 bytes and a bit for a

@@ -10,13 +10,13 @@
 //! * *The garbler cheats*: it is told nothing before all tags of gates were right, so V is right
 //!   (`gates.rs`).
 //! * *What V tells the garbler*: nothing, because it lacks the evaluator's shares of masks.
-//! * *What the hash tells the garbler*: if it is honest, the hash follows from V and what it knows. A cheating
-//!   one can make labels depend on the evaluator's shares of masks: with another Delta or wrong rows,
-//!   T\[s\] does not cancel. A label of a gate depends on s through T\[s'_c\] + V_a T\[s_b\] + V_b T\[s_a\] only.
-//!   This is the tag of S = s'_c + V_a s_b + V_b s_a = V_c + V_a V_b + R, where R is a function of V_a, V_b
-//!   and of the garbler's bits. For a public input v the label depends on s = V + v + r. So all that the
-//!   garbler can see, whether there is an error or not, is a function of masked values and of what it knows.
-//!   Masked values of different wires are uniform to it and independent of all values, also of outputs that
+//! * *What the hash tells the garbler*: if it is honest, the hash follows from V and what it knows. A
+//!   cheating one can make labels depend on the evaluator's shares of masks: with another Delta or wrong
+//!   rows, T\[s\] does not cancel. But a label of a gate depends on s through T\[s'_c\] + V_a T\[s_b\] +
+//!   V_b T\[s_a\] only. This is the tag of S = s'_c + V_a s_b + V_b s_a = V_c + V_a V_b + R, where R is a
+//!   function of V_a, V_b and of the garbler's bits. For a public input v the label depends on s = V + v + r.
+//!   So all that the garbler can see, whether there is an error or not, is a function of masked values and
+//!   of what it knows. Masked values are uniform to it, and independent of all values, also of outputs that
 //!   are released later.
 
 use polyclave_cipher::Compiled;
