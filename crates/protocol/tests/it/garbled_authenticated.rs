@@ -17,6 +17,7 @@ use polyclave_protocol::spdz::{
     GarbledAuthenticated, GarbledAuthenticatedConfig, LookupMethod, Packing, Preprocessing, Setup, Spdz,
     SpdzConfig,
 };
+use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::{Error, Party, Result};
 use polyclave_protocol_lab::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol_lab::testkit::faults::{LATE, run_over};
@@ -253,6 +254,10 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         let [_, turned] = configs();
         let turned = turned.join(&setup, session.stream(), net.members())?;
         refused.push(turned.restore(&stored).err());
+        // The setup's material has another kappa.
+        let other = GarbledAuthenticatedConfig::new(Party(1), Kappa::Bits40, 4)?;
+        assert!(other.promise().contains("2^-40;"), "{}", other.promise());
+        refused.push(other.join(&setup, session.stream(), net.members()).err());
         // The garbler sees from its Delta that the MAC key is another one.
         let foreign = config.join(&config.setup(net)?, session.stream(), net.members())?;
         let foreign = foreign.restore(&stored).err();
@@ -273,7 +278,7 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         assert_eq!(hex::encode(opened.accept().to_blocks()), ANSWER);
         Ok(refused.iter().map(|error| matches!(error, Some(Error::Misuse(_)))).collect())
     });
-    for (outcome, count) in outcomes.into_iter().zip([13, 12]) {
+    for (outcome, count) in outcomes.into_iter().zip([14, 13]) {
         assert_eq!(outcome, Ok(vec![true; count]));
     }
 }
