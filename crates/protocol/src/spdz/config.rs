@@ -158,7 +158,7 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
             Preprocessing::Mascot { .. } => format!(
                 "active, static, at most {most} of {n} parties: secure with abort, statistical error about 2^-{}; no \
                  fairness, and no culprit is named",
-                F::BITS.min(64)
+                self.bits().map_or(64, Kappa::bits).min(F::BITS)
             ),
             Preprocessing::Dealt(dealer) => format!(
                 "insecure with material from {}, which every party could impersonate; with real material active, at most {most} of \

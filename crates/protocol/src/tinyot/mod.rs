@@ -140,6 +140,11 @@ impl TinyOt {
         Ok(Self::with(label, key, kappa, transfers, false))
     }
 
+    /// The statistical parameter of triples.
+    pub(crate) fn kappa(&self) -> Kappa {
+        self.kappa
+    }
+
     /// Independent material under the same keys, for another stream of a session or another session: bound to
     /// a label that is used once. Each party's Delta is the one it fixed when this was set up. Local.
     pub fn fork(&self, label: &[u8]) -> Self {

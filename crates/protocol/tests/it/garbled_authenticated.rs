@@ -17,6 +17,7 @@ use polyclave_protocol::spdz::{
     GarbledAuthenticated, GarbledAuthenticatedConfig, LookupMethod, Packing, Preprocessing, Setup, Spdz,
     SpdzConfig,
 };
+use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::{Error, Party, Result};
 use polyclave_protocol_lab::testkit::conformance::{Run, check_circuit};
 use polyclave_protocol_lab::testkit::faults::{LATE, run_over};
@@ -225,7 +226,7 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         let block = bits(BLOCK);
         let mut refused = Vec::new();
         let [of_block, of_key] = ports(&compiled).map(|port| compiled.inputs()[port].name.clone());
-        let mut made = protocol.make(&compiled, 1, 9, net)?.into_iter();
+        let mut made = protocol.make(&compiled, 1, 10, net)?.into_iter();
         let mut next = || made.next().expect("there are some");
 
         // What `spdz-tower` has not checked yet may be wrong.
@@ -235,6 +236,8 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         let batch = prepare(&mut unfinished, &tables, 1, net)?;
         let unchecked = evaluate(&mut unfinished, &tables, 1, &[Input::Public(&cells(KEY))], batch, net)?;
         refused.push(protocol.give(&compiled, next(), &of_key, &unchecked[0], net).err());
+        let inputs = sources(&compiled, Input::Public(&block), Input::Shared(&unchecked[0]));
+        refused.push(evaluate(&mut protocol, &compiled, 1, &inputs, next(), net).err());
         refused.push(protocol.give(&compiled, next(), &of_block, &keys, net).err());
         refused.push(protocol.give(&compiled, next(), "nothing", &keys, net).err());
         let given = protocol.give(&compiled, next(), &of_key, &keys, net)?;
@@ -251,6 +254,14 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         let [_, turned] = configs();
         let turned = turned.join(&setup, session.stream(), net.members())?;
         refused.push(turned.restore(&stored).err());
+        // The setup's material has another kappa.
+        let other = GarbledAuthenticatedConfig::new(Party(1), Kappa::Bits40, 4)?;
+        assert!(other.promise().contains("2^-40;"), "{}", other.promise());
+        refused.push(other.join(&setup, session.stream(), net.members()).err());
+        // The garbler sees from its Delta that the MAC key is another one.
+        let foreign = config.join(&config.setup(net)?, session.stream(), net.members())?;
+        let foreign = foreign.restore(&stored).err();
+        refused.extend((net.me() == Party(0)).then_some(foreign));
         // An evaluation takes its circuit with it.
         let mut last = next();
         let mut registers = protocol.registers(&compiled, 1, &mut last)?;
@@ -267,9 +278,41 @@ fn a_circuit_serves_the_key_that_it_was_given_and_once() {
         assert_eq!(hex::encode(opened.accept().to_blocks()), ANSWER);
         Ok(refused.iter().map(|error| matches!(error, Some(Error::Misuse(_)))).collect())
     });
-    for outcome in outcomes {
-        assert_eq!(outcome, Ok(vec![true; 11]));
+    for (outcome, count) in outcomes.into_iter().zip([14, 13]) {
+        assert_eq!(outcome, Ok(vec![true; count]));
     }
+}
+
+/// What was opened for a shared input may be wrong until the check of this session. No other session takes
+/// the output before that, neither as bits nor in cells.
+#[test]
+fn an_output_serves_other_sessions_only_after_a_check_in_its_own() {
+    let [config, _] = configs();
+    let outcomes = run_parties(2, |net| {
+        let setup = config.setup(net)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+        let keys = round_keys(&setup, &mut session, net)?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
+        let mut tower = tower(&setup, &mut session, net)?;
+        let compiled = aes(&protocol, Direction::Encrypt);
+        let tables = compile(&catalog::find("aes-128").expect("the catalog has it").encrypt, &tower);
+        let circuit = prepare(&mut protocol, &compiled, 1, net)?;
+        let block = bits(BLOCK);
+        let inputs = sources(&compiled, Input::Public(&block), Input::Shared(&keys));
+        let in_bits = evaluate(&mut protocol, &compiled, 1, &inputs, circuit, net)?.remove(0);
+        let in_cells = protocol.in_cells(&in_bits, &tables.inputs()[ports(&tables)[0]])?;
+        for output in [&in_bits, &in_cells] {
+            let refused = tower.release(output, Owner::All, net).err();
+            assert!(matches!(refused, Some(Error::Misuse(_))), "{refused:?}");
+        }
+        protocol.check(net)?;
+        for output in [&in_bits, &in_cells] {
+            let opened = release(&mut tower, output, Owner::All, net)?.expect("it is for all");
+            assert_eq!(hex::encode(opened.accept().to_blocks()), ANSWER);
+        }
+        Ok(())
+    });
+    assert_eq!(outcomes, [Ok(()), Ok(())]);
 }
 
 /// What each party sends between two moments.

@@ -104,6 +104,9 @@ impl ProtocolConfig for GarbledAuthenticatedConfig {
     fn join(&self, setup: &Setup<Gf2_64>, stream: Stream, serving: PartySet) -> Result<GarbledAuthenticated> {
         let label = stream.label();
         let tinyot = setup.tinyot(&[&label[..], b" garbled circuits"].concat())?;
+        if self.under.bits() != Some(tinyot.kappa()) {
+            return Err(Error::misuse("the setup was made with another kappa than the protocol is to have"));
+        }
         let under = self.under.join(setup, stream, serving)?;
         Ok(GarbledAuthenticated::new(under, tinyot, self.evaluator, label))
     }

@@ -34,8 +34,11 @@
 //! V_b. Masked values are uniform to the garbler, which lacks all s_w, and independent of the values.
 //!
 //! **Why the evaluator learns nothing** (evaluator cheats): it has one label of each wire. Every row has a
-//! hash of a label that it lacks as a summand. So of a gate it learns R, which r'_c masks, and r'_c has
-//! lambda_c's r_c in it, which is in no other gate's p.
+//! hash of a label that it lacks as a summand. So of a gate it learns R. It has the s of the gate, V_a, V_b
+//! and what was opened ahead (`ahead.rs`), and given these, R and V_c determine each other. So a gate tells
+//! V_c and nothing else. V_c = v_c + lambda_c is uniform, because r_c is a random bit of this wire, and what
+//! else the evaluator sees of it is masked by other random bits. If c is an output that is released, lambda_c
+//! becomes known then, and with it v_c, which is the output.
 //!
 //! # Differences from the papers
 //! * WRK17 sends four rows for each gate, of which the evaluator opens one, with the tag of one bit. R is

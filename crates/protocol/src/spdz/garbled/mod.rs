@@ -37,8 +37,11 @@
 //! evaluates nothing more, and the garbled circuit is gone.
 //!
 //! **Assumption**: AES as an ideal cipher, for hashes ([`polyclave_kernels::aes_hash`]). Delta is as old as
-//! the setup, but each circuit has keys of its own for its hashes, so the margin is that of one circuit: with
-//! q hashes about 2^128 / q evaluations of AES, 2^108 for 64 lanes of AES. The rest is TinyOT's.
+//! the setup. With q hashes under a key an attacker needs about 2^128 / q evaluations of AES. Each circuit
+//! has keys of its own for its hashes: 2^108 for 64 lanes of AES, however many circuits there are. The offers
+//! of TinyOT hash under the same Delta, with one key for a direction and a stream, so their hashes add up
+//! over all that a session makes. 64 lanes of AES take about 2^20.7 of them with kappa = 64, which leaves
+//! 2^107.3, and 2^12 times as many leave about 2^95. A new session has new keys. The rest is TinyOT's.
 //!
 //! **Cost** of an AND: a triple, two bits with wide tags, and three openings of a bit; 56 bytes from the
 //! garbler, and eight hashes there, four at the evaluator. All that is ahead. Online 16 bytes and a bit for a
@@ -62,6 +65,7 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Cells, Compiled, CompiledPort, Linear, Lookup, Maps, Matrix};
 use polyclave_field::Gf2_64;
+use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 pub use config::{GARBLED, GarbledAuthenticatedConfig};
@@ -165,6 +169,7 @@ impl GarbledAuthenticated {
         if matches!(item.inputs[index], Masked::Given(_)) {
             return Err(Error::Misuse(format!("input {input} of the garbled circuit was given before")));
         }
+        self.refuse_other_key(&item)?;
         self.under.arithmetic.refuse_unchecked(&value.unchecked)?;
         Self::refuse_other_shape(&compiled.inputs()[index], value, item.lanes)?;
         let values = [Value::shared(index, value.clone())];
@@ -184,6 +189,7 @@ impl GarbledAuthenticated {
     /// Reads what this party has stored, in this session or another one under the same key.
     pub fn restore(&self, bytes: &[u8]) -> Result<GarbledCircuit> {
         let item = Item::restore(bytes, self.under.arithmetic.key.me())?;
+        self.refuse_other_key(&item)?;
         match matches!(item.part, Part::Garbler { .. }) == self.garbles() {
             true => Ok(GarbledCircuit(Some(item))),
             false => Err(Error::misuse("the garbled circuit was made with another evaluator")),
@@ -213,6 +219,16 @@ impl GarbledAuthenticated {
 
     fn garbles(&self) -> bool {
         self.peer == self.evaluator
+    }
+
+    /// At the garbler, refuses a circuit of another MAC key, which is the upper half of Delta.
+    fn refuse_other_key(&self, item: &Item) -> Result<()> {
+        let Part::Garbler { delta, .. } = &item.part else { return Ok(()) };
+        let own = self.under.arithmetic.key.reveal_own_share();
+        match ct_eq(&upper(**delta).to_le_bytes(), &own.to_le_bytes()) {
+            true => Ok(()),
+            false => Err(Error::misuse("the garbled circuit was made under another MAC key")),
+        }
     }
 
     fn counts(&mut self) -> &mut Counts {
@@ -318,6 +334,7 @@ impl Session for GarbledAuthenticated {
         let plan = self.plan(compiled)?;
         let item = batch.0.take().ok_or_else(spent)?;
         item.refuse_other(&plan, &compiled.digest(), (lanes, self.garbles()))?;
+        self.refuse_other_key(&item)?;
         Ok(GarbledRegisters { plan, item: Some(item), wires: None, settled: Vec::new() })
     }
 

@@ -9,8 +9,15 @@
 //!   the papers the evaluator learns the masks of outputs, and nothing goes back.)
 //! * *The garbler cheats*: it is told nothing before all tags of gates were right, so V is right
 //!   (`gates.rs`).
-//! * *What V tells the garbler*: nothing, because it lacks the evaluator's shares of masks. The hash follows
-//!   from V and what it knows.
+//! * *What V tells the garbler*: nothing, because it lacks the evaluator's shares of masks.
+//! * *What the hash tells the garbler*: if it is honest, the hash follows from V and what it knows. A
+//!   cheating one can make labels depend on the evaluator's shares of masks: with another Delta or wrong
+//!   rows, T\[s\] does not cancel. But a label of a gate depends on s through T\[s'_c\] + V_a T\[s_b\] +
+//!   V_b T\[s_a\] only. This is the tag of S = s'_c + V_a s_b + V_b s_a = V_c + V_a V_b + R, where R is a
+//!   function of V_a, V_b and of the garbler's bits. For a public input v the label depends on s = V + v + r.
+//!   So all that the garbler can see, whether there is an error or not, is a function of masked values and
+//!   of what it knows. Masked values are uniform to it, and independent of all values, also of outputs that
+//!   are released later.
 
 use polyclave_cipher::Compiled;
 use polyclave_field::Gf2_64;
@@ -24,12 +31,13 @@ use super::item::{Item, Part};
 use super::plan::Plan;
 use super::wires::{Active, Wires};
 use super::{GarbledAuthenticated, LABEL};
+use crate::authenticated::Authenticated;
 use crate::interface::net::Net;
 use crate::spdz::Shared;
 use crate::{Error, Result};
 
 /// Bytes of a hash of labels.
-const DIGEST: usize = 32;
+pub(super) const DIGEST: usize = 32;
 
 const WRONG_GATES: Error = Error::CheckFailed { what: "the tags of the gates of a garbled circuit" };
 const WRONG_LABELS: Error = Error::CheckFailed { what: "the labels of the outputs of a garbled circuit" };
@@ -44,7 +52,7 @@ impl GarbledAuthenticated {
         wires: Wires<Active>,
         net: &mut dyn Net,
     ) -> Result<Vec<(String, Shared<Gf2_64>)>> {
-        let Item { name, lanes, outputs: mut shares, part, .. } = item;
+        let Item { name, lanes, outputs: masks, part, .. } = item;
         let ands = plan.gates(lanes) as u64;
         let counts = self.counts();
         counts.rounds += 1;
@@ -56,6 +64,17 @@ impl GarbledAuthenticated {
             }
             Part::Garbler { delta, outputs, .. } => self.verify((&name, *delta), &outputs, net)?,
         };
+        Ok(self.unmasked((compiled, plan), lanes, masks, &masked))
+    }
+
+    /// Outputs of which both parties know the masked values. `shares` are those of their masks.
+    pub(super) fn unmasked(
+        &self,
+        (compiled, plan): (&Compiled, &Plan),
+        lanes: usize,
+        mut shares: Authenticated<Gf2_64>,
+        masked: &[u8],
+    ) -> Vec<(String, Shared<Gf2_64>)> {
         let public: Vec<u64> = masked.iter().map(|bit| u64::from(*bit)).collect();
         shares.add_public(&public, &self.under.arithmetic.key);
         let unchecked = self.under.arithmetic.unchecked();
@@ -67,7 +86,7 @@ impl GarbledAuthenticated {
             value.unchecked = unchecked.clone();
             (port.name.clone(), value)
         });
-        Ok(values.collect())
+        values.collect()
     }
 
     fn tell(

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use polyclave_cipher::{Builder, Cells, Circuit, Matrix, Table, compile};
+use polyclave_cipher::{AnyMap, Builder, Cells, Circuit, Matrix, Table, compile};
 
 use super::*;
 use crate::evaluate::{evaluate, prepare, release};
@@ -132,4 +132,30 @@ fn nothing_of_a_circuit_comes_again_in_another_lane_or_circuit() {
     for blocks in [labels, rows] {
         assert_eq!(blocks.iter().collect::<HashSet<_>>().len(), blocks.len());
     }
+}
+
+/// With the same labels at all gates, and without masks: the four hashes have keys of their own, and each
+/// gate has a tweak of its own.
+#[test]
+fn all_hashes_of_all_gates_differ() {
+    let compiled = compile(&circuit(), &AnyMap);
+    let plan = Plan::of(&compiled).expect("it is of bits");
+    let (lanes, label, delta) = (3, 0x1234, 0x9876_5432_1000_0001);
+    let mut labels = Wires::<u128>::new(&plan, lanes);
+    for port in &plan.inputs {
+        ahead::put(&mut labels, &port.rows, port.lanes(lanes), &vec![label; port.bits(lanes)]);
+    }
+    let masks = vec![Default::default(); plan.gates(lanes)];
+    let table = gates::garble(&plan, (&[7; 32], delta), &masks, &mut labels);
+    let mut words = Vec::new();
+    for gate in table.as_chunks::<{ gates::GATE }>().0 {
+        let (rows, tags) = gate.split_at(2 * LABEL);
+        for (row, added) in rows.as_chunks().0.iter().zip([0, label]) {
+            let row = u128::from_le_bytes(*row) ^ added;
+            words.extend([row as u64, upper(row)]);
+        }
+        words.extend(tags.as_chunks().0.iter().map(|tag| u64::from_le_bytes(*tag)));
+    }
+    assert_eq!(words.len(), 6 * 7);
+    assert_eq!(words.iter().collect::<HashSet<_>>().len(), words.len());
 }
