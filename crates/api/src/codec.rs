@@ -29,11 +29,16 @@ pub fn send<T: Serialize>(net: &mut dyn Net, to: Party, message: &T) -> Result<(
 
 /// Receives the bytes of a message from one party.
 pub fn receive_bytes(net: &mut dyn Net, from: Party) -> Result<Vec<u8>> {
+    receive_at_most(MAX_MESSAGE, net, from)
+}
+
+/// The same for a message of so many bytes at most.
+pub fn receive_at_most(most: usize, net: &mut dyn Net, from: Party) -> Result<Vec<u8>> {
     let mut len = [0; 4];
     net.recv(from, &mut len)?;
     let len = u32::from_le_bytes(len) as usize;
-    if len == 0 || len > MAX_MESSAGE {
-        let detail = format!("a message of {len} bytes; 1 to {MAX_MESSAGE} are allowed");
+    if len == 0 || len > most {
+        let detail = format!("a message of {len} bytes; 1 to {most} are allowed");
         return Err(Error::Peer { peer: from, detail });
     }
     let mut bytes = vec![0; len];

@@ -30,7 +30,7 @@ use polyclave_protocol::{Error, PartySet, Result};
 use serde::{Deserialize, Serialize};
 
 pub use approval::{Approval, ApprovalSignature, MAX_PURPOSE, NamedKey, Statement, Subject};
-pub use codec::{decode, encode, receive_bytes, send, version_of};
+pub use codec::{decode, encode, receive_at_most, receive_bytes, send, version_of};
 pub use components::{
     COMPONENT_SECONDS, CheckKind, Component, KeyCheck, MAX_COMPONENTS, Parity, component_name,
     key_of_component, why_no_zeros,
@@ -83,8 +83,12 @@ fn check_file(bytes: &[u8], what: &str, remedy: &str) -> Result<()> {
 /// Bytes of plaintext in a full chunk of a sealed file, and the most that one step asks for.
 pub const CHUNK: usize = 256 << 10;
 
-/// The most bytes of a message that goes in one step ([`Step::Message`]).
+/// The most bytes of a message that is encrypted in one step ([`Step::Message`]).
 pub const MESSAGE: usize = 4 << 10;
+
+/// The most bytes of a message of GCM that is decrypted in one step ([`Step::Open`]): its keystream is
+/// computed, and paid, before its tag has fitted.
+pub const OPENED: usize = 7 * 16;
 
 /// The most bytes of a step under a mask. Its answer carries the next mask, too.
 pub const MASKED: usize = CHUNK / 2;

@@ -22,7 +22,7 @@ pub enum Step {
     },
     /// The next chunk: its keystream, if the tag fits. In GCM a whole message.
     Open {
-        /// The ciphertext of the chunk; of a message of GCM at most [`MESSAGE`](super::MESSAGE) bytes.
+        /// The ciphertext of the chunk; of a message of GCM at most [`OPENED`](super::OPENED) bytes.
         #[serde(with = "serde_bytes")]
         ciphertext: Vec<u8>,
         /// The tag of the chunk.

@@ -23,7 +23,7 @@ impl Client {
                 false => self.in_one_group(work),
             }
         };
-        match (begin(operation), operation) {
+        let begun = match (begin(operation), operation) {
             (Err(e), Operation::Use(used)) if e.is_disagreement() && self.may_name_the_newest(used) => {
                 match self.newest(&used.key) {
                     Some(newest) => {
@@ -33,7 +33,11 @@ impl Client {
                 }
             }
             (begun, _) => begun,
-        }
+        };
+        let (mut conversation, accepted) = begun?;
+        // Not tried again with others: these nodes have begun.
+        conversation.send_first(first, &accepted)?;
+        Ok((conversation, accepted))
     }
 
     /// A node that was killed while a version was made can have it pending where others announced it. Then

@@ -167,10 +167,15 @@ impl<'c> Conversation<'c> {
         }
         let accepted = Accepted { is_dealt: dealt.is_some(), ..self.accepted()? };
         self.has_begun = true;
-        if let (First::Masked(masked), false) = (first, accepted.is_dealt) {
-            self.step(&masked.under(&accepted.mask)?)?;
-        }
         Ok(accepted)
+    }
+
+    /// Sends the first input under the mask of the nodes, if it has not gone with the request.
+    pub(crate) fn send_first(&mut self, first: First<'_>, accepted: &Accepted) -> Result<()> {
+        match first {
+            First::Masked(masked) if !accepted.is_dealt => self.step(&masked.under(&accepted.mask)?),
+            _ => Ok(()),
+        }
     }
 
     /// Sends each node its seeds of a mask that this client deals.
@@ -180,8 +185,10 @@ impl<'c> Conversation<'c> {
             Zeroizing::new([&(seeds.len() as u32).to_le_bytes()[..], &seeds].concat())
         };
         let messages: Vec<Zeroizing<Vec<u8>>> = Party::all(self.net.parties()).map(message).collect();
-        let sent = self.send_to_each(|party| &messages[party.index()]);
-        sent.map_err(|e| self.workers.caller.unless_halted(self.workers.named(e.into())))
+        let Err(error) = self.send_to_each(|party| &messages[party.index()]) else { return Ok(()) };
+        // A node can have refused the request meanwhile.
+        let error = self.last_words().unwrap_or_else(|| self.workers.named(error.into()));
+        Err(self.workers.caller.unless_halted(error))
     }
 
     /// Sends each node a message that begins with its length.
@@ -316,9 +323,24 @@ impl<'c> Conversation<'c> {
         self.settle(&|this, replies| {
             let parts = this.data(replies)?;
             let most = this.most(parts.opened.iter().map(|(_, part)| *part));
-            let apart = || Error::Answers("they tell different ciphertexts, and none was used".into());
+            let apart = || this.different_ciphertexts(&parts.opened);
             let ciphertext = most.filter(|ciphertext| ciphertext.len() == bytes).ok_or_else(apart)?;
             Ok((ciphertext.to_vec(), this.element(&parts.data)?))
+        })
+    }
+
+    /// The error if nodes tell different ciphertexts. It names the one that stands alone, if one does.
+    fn different_ciphertexts(&self, opened: &[Part<'_>]) -> Error {
+        let is_alone = |(_, part): &&Part<'_>| opened.iter().filter(|(_, other)| other == part).count() == 1;
+        let alone: Vec<Party> = opened.iter().filter(is_alone).map(|(node, _)| *node).collect();
+        Error::Answers(match alone[..] {
+            [one] => {
+                let node = self.workers.group.node_name(one);
+                format!(
+                    "{node} tells another ciphertext than the others, and none was used. See each node's log"
+                )
+            }
+            _ => "they tell different ciphertexts, and none was used. See each node's log".into(),
         })
     }
 

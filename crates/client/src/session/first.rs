@@ -2,8 +2,8 @@
 //! trip.
 //!
 //! Input goes to the nodes under a mask. Under protocols where a client can deal a mask
-//! ([`polyclave_protocol::dealt`]), it draws a new one for each request, and the input goes with the request.
-//! Under others it goes as soon as the nodes have sent a mask.
+//! ([`polyclave_protocol::dealt`]), it draws a new one for each request, and the input goes with the request,
+//! if it is not long. Else it goes as soon as the nodes have sent a mask.
 
 use polyclave_api::{End, Step};
 use polyclave_protocol::PartySet;
@@ -11,6 +11,9 @@ use polyclave_protocol::dealt::DealtMask;
 use zeroize::Zeroizing;
 
 use crate::{Error, Result};
+
+/// The most bytes of input that go with a request.
+const AT_ONCE: usize = 16 << 10;
 
 /// What is said first.
 #[derive(Clone, Copy)]
@@ -51,7 +54,7 @@ impl<'f> First<'f> {
     /// What goes with the request, and the mask that this client deals for it. `components` are those of the
     /// protocol.
     pub(crate) fn with_request(&self, components: &[PartySet]) -> Result<(Option<Step>, Option<DealtMask>)> {
-        if components.is_empty() {
+        if components.is_empty() || self.is_long() {
             return Ok((self.step().cloned(), None));
         }
         let deal = |bytes: usize| -> Result<(DealtMask, Zeroizing<Vec<u8>>)> {
@@ -70,6 +73,12 @@ impl<'f> First<'f> {
                 (Some(Step::Message { masked: under(&mask, message)? }), Some(dealt))
             }
         })
+    }
+
+    /// Whether it would take so long to send that a round trip more does not count, and that nodes which have
+    /// the request already would wait for the others.
+    fn is_long(&self) -> bool {
+        matches!(self, First::Masked(masked) if masked.data.len() > AT_ONCE)
     }
 
     fn step(&self) -> Option<&Step> {
@@ -110,6 +119,11 @@ mod tests {
             _ => panic!("it goes with the request"),
         });
         assert_ne!(sent[0], sent[1], "each request has a mask of its own");
+        for (len, goes) in [(AT_ONCE, true), (AT_ONCE + 16, false)] {
+            let masked = First::Masked(Masked { data: &vec![7; len], next: 0, end: End::No });
+            let (step, dealt) = masked.with_request(&components()).expect("random bytes");
+            assert_eq!((step.is_some(), dealt.is_some()), (goes, goes), "{len}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod client_connection;
 mod keepalive;
 mod steps;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclave_api::{Permission, Reason, Refusal, Step};
@@ -60,23 +61,27 @@ pub(crate) struct Serving<'a, 'c> {
     pub(crate) faults: Faults,
 }
 
-/// A request gave way to a refresh before it began. Nothing was used, but `blocks` blocks were paid for.
+/// A request gave way to a refresh before it began. Nothing was used.
 pub(crate) struct GaveWay {
+    /// Blocks that were paid for now.
     pub(crate) blocks: u64,
+    /// What is paid in all.
+    pub(crate) paid: Paid,
 }
 
 /// Serves a planned request. A refresh was held off since before the plan read any share.
 pub(crate) fn serve(
     service: &Service,
     client: &Client,
-    plan: Plan,
+    (plan, mut paid): (Plan, Paid),
     held_off: HeldOff<'_>,
     net: &mut TlsNet,
 ) -> Result<Outcome, GaveWay> {
     let (mut blocks, mut faults) = (0, Faults::default());
-    let result = match try_serve(service, client, (plan, held_off), net, &mut blocks, &mut faults) {
+    let result = match try_serve(service, client, (plan, held_off, &mut paid), net, &mut blocks, &mut faults)
+    {
         Ok(()) => Ok(()),
-        Err(NotBegun::GaveWay) => return Err(GaveWay { blocks }),
+        Err(NotBegun::GaveWay) => return Err(GaveWay { blocks, paid }),
         Err(NotBegun::Refused(refusal)) => Err(refusal),
     };
     if let Err(refusal) = &result {
@@ -88,7 +93,7 @@ pub(crate) fn serve(
 fn try_serve(
     service: &Service,
     client: &Client,
-    (mut plan, mut held_off): (Plan, HeldOff<'_>),
+    (mut plan, mut held_off, paid): (Plan, HeldOff<'_>, &mut Paid),
     net: &mut TlsNet,
     blocks: &mut u64,
     faults: &mut Faults,
@@ -96,7 +101,7 @@ fn try_serve(
     let (first, dealt) = (plan.request.first.take(), plan.dealt.take());
     let ready = refuse_at_maker(&service.material).and_then(|()| service.material.context());
     let ready = ready.and_then(|context| {
-        *blocks = admit_first(service, client, &mut plan, first.as_ref())?;
+        *blocks = admit_first(service, client, (&mut plan, paid), first.as_ref())?;
         Ok(context)
     });
     // The request was refused here. The other nodes' channel need not wait for it.
@@ -134,21 +139,38 @@ fn try_serve(
     Ok(service.strategy.end(&service.material, &mut channel, ending, faults)?)
 }
 
+/// What a request has paid that has not begun yet: blocks of keys, by their ids. However often it tries to
+/// begin, it pays once.
+#[derive(Default)]
+pub(crate) struct Paid(HashMap<[u8; 16], u64>);
+
+impl Paid {
+    /// Takes so many blocks of a key out, or as many as there are.
+    fn take(&mut self, key: &[u8; 16], blocks: u64) -> u64 {
+        let left = self.0.entry(*key).or_default();
+        let taken = blocks.min(*left);
+        *left -= taken;
+        taken
+    }
+}
+
 /// Checks the first step and charges its blocks, before the nodes compare it with the request. Returns the
-/// number of blocks.
+/// number of blocks that were paid for now.
 fn admit_first(
     service: &Service,
     client: &Client,
-    plan: &mut Plan,
+    (plan, paid): (&mut Plan, &mut Paid),
     first: Option<&Step>,
 ) -> Result<u64, Refusal> {
-    let mut paid = 0;
+    let (mut before, mut now, mut all) = (std::mem::take(paid), 0, 0);
     for (info, blocks) in plan.planned.blocks(first)? {
-        service.pay((client, plan.asked.as_slice()), info, blocks, plan.request.serving)?;
-        paid += blocks;
+        let due = blocks - before.take(&info.id, blocks);
+        service.pay((client, plan.asked.as_slice()), info, due, plan.request.serving)?;
+        *paid.0.entry(info.id).or_default() += blocks;
+        (now, all) = (now + due, all + blocks);
     }
-    plan.paid = paid;
-    Ok(paid)
+    plan.paid = all;
+    Ok(now)
 }
 
 impl<'a> Serving<'a, '_> {
@@ -202,5 +224,17 @@ impl<'a> Serving<'a, '_> {
         let unknown =
             || StepError::Refused(Refusal::new(Reason::Key, format!("there is no cipher '{cipher}' here")));
         self.service.library.of(cipher, protocol).ok_or_else(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_paid_for_a_key_is_credited_to_it_once() {
+        let (a, b) = ([1; 16], [2; 16]);
+        let mut paid = Paid(HashMap::from([(a, 5)]));
+        assert_eq!([paid.take(&b, 3), paid.take(&a, 3), paid.take(&a, 3), paid.take(&a, 3)], [0, 3, 2, 0]);
     }
 }

@@ -192,9 +192,6 @@ fn dealt(service: &Service, request: &Request, seeds: &[u8]) -> Result<Option<He
     if !is_masked {
         return Ok(None);
     }
-    if !matches!(request.operation, api::Operation::Use(_)) {
-        return Err(malformed("a mask is dealt for the use of a key only".into()));
-    }
     let components = service.config.components();
     let held = HeldSeeds::checked(&components, service.members.me, &request.dealt, seeds);
     held.map(Some).map_err(|error| malformed(error.to_string()))

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_api::{self as api, Detail, Operation, Reason, Refusal, Reply, Request, operations};
 use polyclave_config::check_name;
+use polyclave_protocol::dealt::{MAX_COMPONENTS, SEED_BYTES};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::versions::{CLIENTS, Spoken};
 use polyclave_protocol::{Error, Party, PartySet};
@@ -92,13 +93,14 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
             return give_away(core, &client.name, &mut net);
         }
         // A limit for the whole request, however slowly the bytes arrive.
-        net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
+        let until = Instant::now() + SLOW_CLIENT;
+        net.set_deadline(Some(until));
         let Ok(bytes) = api::receive_bytes(&mut net, party) else { return };
         net.set_deadline(None);
         if core.threads.is_stopping() {
             return core.members.refuse(&mut net, &stops(core.members.me));
         }
-        if !answer(core, &client, &bytes, &mut net, &mut watches) {
+        if !answer(core, &client, (&bytes, until), &mut net, &mut watches) {
             return linger(core, &mut net);
         }
         connection.end();
@@ -133,8 +135,14 @@ fn linger(core: &Core, net: &mut TlsNet) {
 }
 
 /// Answers one request. Returns whether the connection can serve another. `watches` says whether a report was
-/// given on it before.
-fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, watches: &mut bool) -> bool {
+/// given on it before. All of the request has to be there `until` then.
+fn answer(
+    core: &Arc<Core>,
+    client: &Client,
+    (bytes, until): (&[u8], Instant),
+    net: &mut TlsNet,
+    watches: &mut bool,
+) -> bool {
     let began = Instant::now();
     let party = core.members.client();
     // The version first: a request of another version can have other bytes from there on.
@@ -155,9 +163,12 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
             return false;
         }
     };
-    let seeds = match seeds_of(&request, party, net) {
+    let seeds = match seeds_of(&request, (party, until), net) {
         Ok(seeds) => seeds,
-        Err(_) => return false,
+        Err(refusal) => {
+            core.members.refuse(net, &refusal);
+            return false;
+        }
     };
     let kind = request.operation.describe().kind();
     let Detail { key, text } = request.operation.describe().audit();
@@ -228,14 +239,24 @@ fn answer(core: &Arc<Core>, client: &Client, bytes: &[u8], net: &mut TlsNet, wat
 }
 
 /// What follows a request whose first mask the client deals: the seeds of this node. Nothing of another one.
-fn seeds_of(request: &Request, client: Party, net: &mut TlsNet) -> Result<Zeroizing<Vec<u8>>, Error> {
+fn seeds_of(
+    request: &Request,
+    (client, until): (Party, Instant),
+    net: &mut TlsNet,
+) -> Result<Zeroizing<Vec<u8>>, Refusal> {
     if request.dealt.is_empty() {
         return Ok(Zeroizing::default());
     }
-    net.set_deadline(Some(Instant::now() + SLOW_CLIENT));
-    let seeds = api::receive_bytes(net, client);
+    let malformed = |message: String| Refusal::new(Reason::Malformed, message);
+    if request.dealt.len() > MAX_COMPONENTS || !matches!(request.operation, Operation::Use(_)) {
+        return Err(malformed("a mask is dealt for the use of a key only, in few components".into()));
+    }
+    net.set_deadline(Some(until));
+    let seeds = api::receive_at_most(SEED_BYTES * request.dealt.len(), net, client);
     net.set_deadline(None);
-    seeds.map(Zeroizing::new)
+    let missing =
+        |e: Error| malformed(format!("the seeds of the mask that the client deals did not come: {e}"));
+    seeds.map(Zeroizing::new).map_err(missing)
 }
 
 /// Answers a request that a node answers alone: with a reply, or with the reason why there is none.

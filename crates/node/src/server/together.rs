@@ -7,8 +7,8 @@
 //! which it waits for the refresh say so to the others (`requests/follow.rs`), and these let the refresh go
 //! on, wait as well, and plan the request anew with the shares that they have then. Until a request begins,
 //! nothing is done to a key. No nonce is opened, except in a hello of one round, which is not tried a second
-//! time. What the request has paid for its first step stays paid, and circuits that were claimed ahead are
-//! spent.
+//! time. What the request has paid for its first step stays paid, and is not paid again. Circuits that were
+//! claimed ahead are spent.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,7 +23,7 @@ use crate::core::Core;
 use crate::error::stops;
 use crate::material::refresh::{HeldOff, REFRESHING};
 use crate::operations;
-use crate::requests::conversation::{GaveWay, serve};
+use crate::requests::conversation::{Paid, serve};
 use crate::requests::pending::Ticket;
 use crate::requests::plan::{Asked, Plan};
 use crate::threads::POLL_INTERVAL;
@@ -57,7 +57,8 @@ impl Asking<'_> {
         (event, detail): (Event<'_>, &mut String),
     ) -> (u64, Result<(), Refusal>) {
         let Asking { core, client, ticket, bytes, seeds } = *self;
-        let (until, mut paid, mut tries) = (Instant::now() + MAX_WAIT, 0, 0);
+        let (until, mut blocks_before, mut tries) = (Instant::now() + MAX_WAIT, 0, 0);
+        let mut paid = Paid::default();
         let refusal = match core.service.clients.request(&client.name) {
             Err(refusal) => refusal,
             Ok(_held) => loop {
@@ -81,7 +82,7 @@ impl Asking<'_> {
                     Ok(planned) => planned,
                     Err(refusal) => break refusal,
                 };
-                match serve(&core.service, client, plan, held_off, net) {
+                match serve(&core.service, client, (plan, paid), held_off, net) {
                     Ok(outcome) => {
                         core.seen.note(
                             &client.name,
@@ -90,9 +91,12 @@ impl Asking<'_> {
                             event.request,
                             outcome.faults,
                         );
-                        return (paid + outcome.blocks, outcome.result);
+                        return (blocks_before + outcome.blocks, outcome.result);
                     }
-                    Err(GaveWay { blocks }) => paid += blocks,
+                    Err(gave_way) => {
+                        blocks_before += gave_way.blocks;
+                        paid = gave_way.paid;
+                    }
                 }
                 if Instant::now() >= until {
                     break waited_too_long();
@@ -106,7 +110,7 @@ impl Asking<'_> {
         };
         core.service.pending.refuse(ticket);
         core.members.refuse(net, &refusal);
-        (paid, Err(refusal))
+        (blocks_before, Err(refusal))
     }
 
     /// Waits until no refresh is under way, and holds the next one off.

@@ -27,6 +27,9 @@ use crate::{Error, Party, PartySet, Result};
 /// Bytes of the seed of a component.
 pub const SEED_BYTES: usize = 32;
 
+/// More components than any protocol has.
+pub const MAX_COMPONENTS: usize = 16;
+
 /// A commitment to the seed of a component.
 pub type SeedCommitment = [u8; 32];
 

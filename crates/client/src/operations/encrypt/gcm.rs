@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{CHUNK, KeyInfo, MESSAGE, Mode, Step, Use};
+use polyclave_api::{CHUNK, KeyInfo, Mode, OPENED, Step, Use};
 use zeroize::Zeroizing;
 
 use super::aead::Aead;
@@ -49,7 +49,7 @@ impl Aead<'_> {
 
     pub(crate) fn decrypt_gcm(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         let (nonce, ciphertext, tag) = self.parts(message)?;
-        if let (1..=MESSAGE, Ok(tag)) = (ciphertext.len(), tag.try_into()) {
+        if let (1..=OPENED, Ok(tag)) = (ciphertext.len(), tag.try_into()) {
             return self.open_gcm(nonce, ciphertext, tag);
         }
         let pieces = || Pieces::new(Source::Memory(ciphertext), CHUNK);

@@ -125,7 +125,7 @@ fn refuses(answer: &Result<KeyInfo>) -> bool {
 impl Conversation<'_> {
     /// The refusal with which nodes ended the conversation while this client was busy, for example waiting
     /// for its input. It is looked for among the messages that have arrived.
-    fn last_words(&mut self) -> Option<Error> {
+    pub(in crate::session) fn last_words(&mut self) -> Option<Error> {
         let mut refused = Vec::new();
         self.net.set_deadline(Some(Instant::now() + BEGUN));
         while let Some(party) = self.net.arrived().iter().next() {

@@ -9,6 +9,8 @@
 //!
 //! * The initial block is random, shared and unknown to t nodes (a mask that masks nothing), because the
 //!   standard asks for an unpredictable one. Nodes send their parts of it with the first answer.
+//! * Under a mask that the client deals, the first step is part of the request: it is fixed before there is a
+//!   session.
 //! * The first block of a step is chained to the last block of the step before. Nodes send that last block
 //!   with the next answer, or at once if the client asked for no further mask, since then no block can
 //!   follow. This is delayed CBC (Fouque, Martinet and Poupard, Practical symmetric on-line encryption, FSE

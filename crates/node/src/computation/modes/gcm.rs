@@ -1,10 +1,11 @@
 //! GCM (SP 800-38D) with the hash key shared, one message at a time, in pieces.
 //!
 //! The ciphertext is public among the nodes. So its hash is a linear map of the shared powers of H, and the
-//! tag is the hash plus E(J0), shared too. On encryption only the tag is revealed, to the client. On
-//! decryption the nodes open a random multiple of the difference of the tags. The client gets keystream only
-//! if it was zero, and only for what was authenticated. (The client keeps or re-reads the ciphertext in
-//! between, so nodes hold nothing of its size.)
+//! tag is the hash plus E(J0), shared too. On encryption keystream and tag are revealed to the client; of a
+//! message that is short, and comes under a mask that its client deals, the nodes open the ciphertext among
+//! themselves. On decryption the nodes open a random multiple of the difference of the tags. The client gets
+//! keystream only if it was zero, and only for what was authenticated. (The client keeps or re-reads the
+//! ciphertext in between, so nodes hold nothing of its size.)
 //!
 //! # Rounds
 //!
@@ -25,7 +26,7 @@
 //! is opened is uniform), set the bytes that are not compared to zero on shares, and open a random multiple
 //! of what is left.
 
-use polyclave_api::{self as api, MAX_CHAINED, MESSAGE, Reason, Refusal, Step};
+use polyclave_api::{self as api, MAX_CHAINED, MESSAGE, OPENED, Reason, Refusal, Step};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::{Ghash, GhashKey};
@@ -44,7 +45,7 @@ const HASHED_AT_ONCE: usize = 16384;
 /// Bytes that are hashed without a product, if they are all of a message.
 const HASHED_FREELY: usize = 128 * BLOCK;
 /// The most blocks of a message whose keystream is computed, on decryption, before its tag has fitted.
-const SHORT: u64 = 7;
+const SHORT: u64 = (OPENED / BLOCK) as u64;
 
 /// Counter blocks of a message, from number `first`. The first counter block J0 has number 1.
 pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
@@ -76,9 +77,9 @@ pub(super) fn ciphertext(
 }
 
 /// Checks the length of a message that goes in one step.
-pub(super) fn admit_message(bytes: usize) -> Result<(), Refusal> {
-    if bytes == 0 || bytes > MESSAGE {
-        let message = format!("a message of {bytes} bytes in one step; 1 to {MESSAGE} are allowed");
+pub(super) fn admit_message(bytes: usize, most: usize) -> Result<(), Refusal> {
+    if bytes == 0 || bytes > most {
+        let message = format!("a message of {bytes} bytes in one step; 1 to {most} are allowed");
         return Err(Refusal::new(Reason::Malformed, message));
     }
     Ok(())
@@ -232,9 +233,9 @@ impl Message {
         Ok(())
     }
 
-    /// Admits a whole message of at most [`MESSAGE`] bytes. Returns how many blocks of keystream it takes.
-    fn admit_whole(&mut self, bytes: usize) -> Result<u64, Refusal> {
-        admit_message(bytes)?;
+    /// Admits a whole message of so many bytes at most. Returns how many blocks of keystream it takes.
+    fn admit_whole(&mut self, bytes: usize, most: usize) -> Result<u64, Refusal> {
+        admit_message(bytes, most)?;
         self.admit_absorb(bytes)?;
         self.admit_keystream(bytes as u32, bytes as u64)
     }
@@ -346,7 +347,7 @@ impl Mode for Encrypt {
             }
             Step::Message { masked } if message.given == 0 => {
                 self.closed = true;
-                message.admit_whole(masked.len())
+                message.admit_whole(masked.len(), MESSAGE)
             }
             other => Err(misplaced(other)),
         }
@@ -431,7 +432,7 @@ impl Mode for Decrypt {
             }
             Step::Open { ciphertext, last: true, .. } if !self.checked && message.absorbed == 0 => {
                 self.checked = true;
-                message.admit_whole(ciphertext.len())
+                message.admit_whole(ciphertext.len(), OPENED)
             }
             Step::Keystream { bytes } if self.checked => {
                 let blocks = message.admit_keystream(*bytes, message.absorbed)?;
@@ -505,6 +506,19 @@ mod tests {
             assert_eq!(message.admit(&Step::Check { tag: bytes(BLOCK) }), Ok(at_check), "{len}");
             assert_eq!(message.admit(&Step::Keystream { bytes: len as u32 }), Ok(after), "{len}");
         }
+    }
+
+    #[test]
+    fn what_is_opened_in_one_step_is_short_and_charged_with_its_tag() {
+        let open = |len: usize| {
+            let mut message = Decrypt::new(&[1; PLAIN], &[], &aes()).expect("it fits");
+            message.admit(&Step::Open { ciphertext: bytes(len), tag: [0; BLOCK], last: true })
+        };
+        assert_eq!([1, 16, 33, OPENED].map(open), [Ok(1), Ok(1), Ok(3), Ok(SHORT)]);
+        assert!(open(0).is_err() && open(OPENED + 1).is_err());
+        let mut message = Decrypt::new(&[1; PLAIN], &[], &aes()).expect("it fits");
+        assert_eq!(message.admit(&Step::Open { ciphertext: bytes(20), tag: [0; BLOCK], last: true }), Ok(2));
+        assert!(message.admit(&Step::Keystream { bytes: 4 }).is_err(), "all of it was given");
     }
 
     /// A message of 33 bytes whose keystream was given.

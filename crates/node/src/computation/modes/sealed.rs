@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use polyclave_api::{CHUNK, Reason, Refusal, Step};
+use polyclave_api::{CHUNK, MESSAGE, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::service::{Elements, ServiceSession};
@@ -142,7 +142,7 @@ impl Mode for Seal {
                 Ok(0)
             }
             Step::Message { masked } if !self.ended && self.given == 0 => {
-                admit_message(masked.len())?;
+                admit_message(masked.len(), MESSAGE)?;
                 (self.given, self.sealed, self.ended) = (1, 1, true);
                 Ok(1 + masked.len().div_ceil(BLOCK) as u64)
             }

@@ -52,9 +52,9 @@ pub trait ElementArithmetic {
     /// that is used for nothing else. If the element is not zero, what is opened is uniform; so the answer is
     /// wrong with probability 2^-128. Two rounds and the protocol's checks.
     ///
-    /// The check before the opening matters: otherwise a cheater that makes an earlier opening wrong by a
-    /// guess would see whether the product is zero, hence whether the guess was right, before the check
-    /// fails.
+    /// The check before the opening, of all that the element rests on, matters: otherwise a cheater that
+    /// makes an earlier opening wrong by a guess would see whether the product is zero, hence whether the
+    /// guess was right, before the check fails.
     fn is_zero(&mut self, element: &Elements, net: &mut dyn Net) -> Result<bool> {
         if element.count() != 1 {
             return Err(Error::misuse("one element is compared with zero at a time"));
