@@ -70,6 +70,9 @@ impl<'p> Route<'p> {
             ["", "keys", id, "decrypt"] => (Operation::Decrypt, Of::Key(id)),
             _ => return Err(nothing()),
         };
+        if of == Of::Key("") {
+            return Err(nothing());
+        }
         match method {
             "POST" => Ok(Route { store, operation, of }),
             _ => Err(Kind::MethodNotAllowed.exception("all operations are asked for with POST")),
@@ -111,6 +114,7 @@ mod tests {
             "/kms/xks/v1//health",
             "/kms/xks/v1/health/",
             "/kms/xks/v1/keys/encrypt",
+            "/kms/xks/v1/keys//encrypt",
             "/kms/xks/v1/keys/a/b/encrypt",
             "/kms/xks/v1/keys/a/sign",
             "/kms/xks/v1/kms/xks/v1/health",
