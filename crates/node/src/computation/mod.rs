@@ -20,10 +20,11 @@ pub(crate) mod unwrap;
 use crate::Result;
 use polyclave_cipher::Compiled;
 use polyclave_protocol::Error;
-use polyclave_protocol::any::{AnyServiceSession, AnyShared};
+use polyclave_protocol::any::{AnyMask, AnyServiceSession, AnyShared};
 use polyclave_protocol::dealt::HeldSeeds;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Input;
+use polyclave_protocol::service::ServiceSession;
 
 use crate::computation::circuits::{Circuits, Library};
 use crate::computation::key::ExpandedKey;
@@ -57,6 +58,25 @@ impl Computation<'_> {
     /// Decrypts public blocks by the cipher's decryption; the result stays shared.
     pub(crate) fn decrypt(&mut self, circuit: &Compiled, blocks: &[u8], tweaks: &[u8]) -> Result<AnyShared> {
         self.of_public(circuit, blocks, tweaks)
+    }
+
+    /// Encrypts public counters, and opens the sum of keystream and text. The text is under a mask, and the
+    /// keystream is all blocks but the first, which stays shared.
+    pub(crate) fn encrypt_and_open_sum(
+        &mut self,
+        counters: &[u8],
+        text: (&AnyMask, &[u8]),
+    ) -> Result<(AnyShared, Vec<u8>)> {
+        let (circuit, blocks) = (&self.circuits.encrypt, self.circuits.blocks(counters)?);
+        let (lanes, round_keys) = (blocks.lanes(), &self.key.round_keys);
+        let at_once = self.protocol.evaluate_and_open_sum(circuit, &blocks, round_keys, text, self.net)?;
+        if let Some(done) = at_once {
+            return Ok(done);
+        }
+        let blocks = self.one(circuit, lanes, &[Input::Public(&blocks)])?;
+        let keystream = self.protocol.lanes(&blocks, 1..lanes);
+        let sum = self.protocol.open_sum(&keystream, text, self.net)?;
+        Ok((self.protocol.lanes(&blocks, 0..1), sum))
     }
 
     fn of_public(&mut self, circuit: &Compiled, blocks: &[u8], tweaks: &[u8]) -> Result<AnyShared> {

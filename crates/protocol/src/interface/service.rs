@@ -15,7 +15,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use polyclave_cipher::{Cipher, Compiled, CompiledPort};
+use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 use crate::interface::any::AnyServiceConfig;
@@ -263,6 +263,34 @@ pub trait ServiceSession: Session<Shared: Clone> + 'static {
         masked: &[u8],
         port: &CompiledPort,
     ) -> Result<Self::Shared>;
+
+    /// Opens the sum of a value's blocks and x, from the public x ^ r: `masked` has as many bytes. All nodes
+    /// learn it, and know that it is right.
+    fn open_sum(
+        &mut self,
+        blocks: &Self::Shared,
+        (mask, masked): (&Self::Mask, &[u8]),
+        net: &mut dyn Net,
+    ) -> Result<Vec<u8>> {
+        let sum = self.elements(blocks, net)?.add(&self.mask_elements(mask));
+        let sum = self.arithmetic().add_public(&sum, masked.as_chunks().0);
+        Ok(self.arithmetic().open_elements(&sum, net)?.into_flattened())
+    }
+
+    /// An evaluation of a cipher on public blocks of 16 bytes, and [`open_sum`](ServiceSession::open_sum) of
+    /// all blocks that come out but the first, in one, if that takes this session less time. Returns the
+    /// first block, which stays shared, and the sum. `None` at all nodes, and nothing was sent, if it does
+    /// not.
+    fn evaluate_and_open_sum(
+        &mut self,
+        _compiled: &Compiled,
+        _blocks: &Cells,
+        _round_keys: &Self::Shared,
+        _masked: (&Self::Mask, &[u8]),
+        _net: &mut dyn Net,
+    ) -> Result<Option<(Self::Shared, Vec<u8>)>> {
+        Ok(None)
+    }
 
     /// Bytes of a value's blocks in the order in which people write them, over all lanes.
     fn block_bytes(&self, value: &Self::Shared) -> usize;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use polyclave_cipher::{Circuit, Compiled, Direction, catalog, compile, modes};
+use polyclave_cipher::{Cells, Circuit, Compiled, Direction, catalog, compile, modes};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
 use polyclave_protocol::net::Net;
@@ -168,7 +168,7 @@ fn a_public_block_needs_no_labels_of_three_components() {
         let mut protocol = joined(&setup, ("garbled circuits of AES-128", 2), net)?;
         let compiled = compile(&aes.encrypt, &protocol);
         let keys = given(&mut protocol, &key, &compiled, 1, net)?;
-        let cells = polyclave_cipher::Cells::from_blocks(16, 8, &block).expect("two blocks");
+        let cells = Cells::from_blocks(16, 8, &block).expect("two blocks");
         let batch = prepare(&mut protocol, &compiled, 2, net)?;
         let inputs = [Input::Public(&cells), Input::Shared(&keys)];
         let output = evaluate(&mut protocol, &compiled, 2, &inputs, batch, net)?.remove(0);
@@ -176,6 +176,74 @@ fn a_public_block_needs_no_labels_of_three_components() {
         client_learns(&FewRoundsConfig::default(), &message, net)
     });
     assert!(outcomes.into_iter().all(|outcome| outcome == Ok(right.clone())));
+}
+
+/// Encrypts two counters, and opens the sum of the second block with a text of the client. Returns what it
+/// learns of the first block, the sum, and the rounds.
+fn encrypted(circuits: usize, net: &mut dyn Net) -> Result<(Vec<u8>, Vec<u8>, u64)> {
+    let aes = catalog::find("aes-128").expect("listed");
+    let setup = FewRoundsConfig::default().setup(net)?;
+    let mut protocol = joined(&setup, ("garbled circuits of AES-128", circuits), net)?;
+    let compiled = compile(&aes.encrypt, &protocol);
+    let keys = given(&mut protocol, &crate::computing::secrets_of(&aes.encrypt, 1)[1], &compiled, 1, net)?;
+    let counters = Cells::from_blocks(16, 8, &noise("counters", COUNTERS * 16)).expect("whole blocks");
+    let text = noise("text", (COUNTERS - 1) * 16);
+    let (mask, message) = protocol.mask_input(text.len(), net)?;
+    let r = client_learns(&FewRoundsConfig::default(), &message, net)?;
+    let masked: Vec<u8> = text.iter().zip(&r).map(|(x, r)| x ^ r).collect();
+    let rounds = |protocol: &FewRounds| protocol.tally().online.rounds;
+    let before = rounds(&protocol);
+    let text = (&mask, &masked[..]);
+    let done = protocol.evaluate_and_open_sum(&compiled, &counters, &keys, text, net)?;
+    let (first, sum) = done.expect("there is a stock, and few blocks");
+    let rounds = rounds(&protocol) - before;
+    let message = protocol.reveal_to_client(&first, net)?;
+    Ok((client_learns(&FewRoundsConfig::default(), &message, net)?, sum, rounds))
+}
+
+/// Counters in [`encrypted`].
+const COUNTERS: usize = 3;
+
+/// The first block, and the ciphertext of the text.
+fn encryption() -> (Vec<u8>, Vec<u8>) {
+    let aes = catalog::find("aes-128").expect("listed");
+    let key = crate::computing::secrets_of(&aes.encrypt, 1).remove(1);
+    let mut blocks = in_the_clear(&aes.encrypt, &[&noise("counters", COUNTERS * 16), &key]);
+    let keystream = blocks.split_off(16);
+    let text = noise("text", (COUNTERS - 1) * 16);
+    (blocks, keystream.iter().zip(&text).map(|(a, b)| a ^ b).collect())
+}
+
+#[test]
+fn a_text_is_encrypted_and_the_sum_opened_in_the_two_messages_of_a_circuit() {
+    let (first, ciphertext) = encryption();
+    for outcome in run_parties(3, |net| Ok([encrypted(COUNTERS, net)?, encrypted(0, net)?])) {
+        let [with, without] = outcome.expect("honest nodes finish");
+        // Each lane counts its own two messages, which are on the way together.
+        assert_eq!(with, (first.clone(), ciphertext.clone(), 2 * COUNTERS as u64));
+        assert_eq!((&without.0, &without.1), (&first, &ciphertext));
+        assert!(without.2 >= 40, "{}", without.2);
+    }
+}
+
+/// The nodes take no other sum, and the client learns no other block.
+#[test]
+fn no_fault_in_any_message_makes_a_wrong_ciphertext_at_a_node() {
+    let (first, ciphertext) = encryption();
+    let right = [first, ciphertext].concat();
+    let run = |net: &mut dyn Net| {
+        let (first, sum, _) = encrypted(COUNTERS, net)?;
+        Ok([first, sum].concat())
+    };
+    let honest = run_over(mesh_with_timeout(3, LATE), run);
+    assert!(honest.into_iter().all(|outcome| outcome == Ok(right.clone())));
+    for cheater in Party::all(3) {
+        let mut sweep = Sweep { drop_every: 4, ..Sweep::new(3, cheater, Promise::RightOrAborted) };
+        sweep.faults.push(Fault::FlipBit { byte: usize::MAX, bit: 6 });
+        let swept = sweep.run(run);
+        println!("{cheater} cheats: {swept:?}");
+        assert!(swept.messages > 12 && swept.faults > 4 * swept.messages, "{swept:?}");
+    }
 }
 
 /// The output of rounds that nobody has proven goes into a circuit: it is proven before.
@@ -267,8 +335,9 @@ fn every_kind_is_of_circuits_and_differs_between_parties_in_its_size_alone() {
     for ((a, b), c) in first.iter().zip(&second).zip(&evaluator) {
         assert!((a.name, a.purpose) == (b.name, b.purpose) && (b.name, b.purpose) == (c.name, c.purpose));
         println!("{}: {}, {}, {} bytes", a.name, a.item_bytes, b.item_bytes, c.item_bytes);
-        // Tables are at the evaluator, labels of outputs at the first garbler, and seeds at the second.
-        assert!(c.item_bytes > 20 * a.item_bytes && a.item_bytes > b.item_bytes, "{a:?} {b:?} {c:?}");
+        // Tables are at the evaluator, labels of outputs at both garblers, and a key of masks at the second.
+        assert_eq!(a.item_bytes + 16, b.item_bytes, "{a:?} {b:?}");
+        assert!(c.item_bytes > 20 * b.item_bytes, "{b:?} {c:?}");
     }
     assert!(!FewRoundsConfig::default().keeps_stock(), "no request needs them");
 }

@@ -9,9 +9,10 @@
 //!
 //! # Rounds
 //!
-//! E(J0) and the first keystream are blocks of one evaluation. On decryption of a short message all keystream
-//! is, and stays shared until the tag has fitted. Blocks are hashed when there are more than the hash takes
-//! without a product, or at the end: so the hash of a short message takes no round.
+//! E(J0) and the first keystream are blocks of one evaluation. Where blocks go through circuits, the
+//! ciphertext comes out of them, too, so opening it takes no message of its own. On decryption of a short
+//! message all keystream is, and stays shared until the tag has fitted. Blocks are hashed when there are more
+//! than the hash takes without a product, or at the end: so the hash of a short message takes no round.
 //!
 //! On encryption the nodes derive the nonce from the session id, unless the key was made for nonces of its
 //! clients. Nonces of another length than 12 bytes cost more: [`nonce`](super::nonce).
@@ -28,7 +29,7 @@
 
 use polyclave_api::{self as api, MAX_CHAINED, MESSAGE, OPENED, Reason, Refusal, Step};
 use polyclave_cipher::Cipher;
-use polyclave_protocol::any::AnyShared;
+use polyclave_protocol::any::{AnyMask, AnyShared};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::service::{Element, Elements, ServiceSession};
 
@@ -57,23 +58,26 @@ pub(super) fn counters(nonce: &[u8; 12], first: u64, count: u64) -> Vec<u8> {
     blocks
 }
 
-/// The ciphertext of a message that is under a mask that its client deals. The nodes open it, all the same.
-/// The rest of its last block stays under the mask.
-pub(super) fn ciphertext(
-    keystream: &AnyShared,
+/// E(J0), shared, and the ciphertext of a message that is under a mask that its client deals. The nodes open
+/// it, all the same. The rest of its last block stays under the mask.
+pub(super) fn encrypted(
+    nonce: &[u8; PLAIN],
     masked: &[u8],
     at: &mut Computation<'_>,
-) -> Result<Vec<u8>, StepError> {
+) -> Result<(Elements, Vec<u8>), StepError> {
+    let (mask, text) = under_dealt_mask(masked, at)?;
+    let counters = counters(nonce, 1, 1 + (text.len() / BLOCK) as u64);
+    let (first, mut ciphertext) = at.encrypt_and_open_sum(&counters, (&mask, &text))?;
+    ciphertext.truncate(masked.len());
+    Ok((tag_mask(&first, at)?, ciphertext))
+}
+
+/// The mask that a client has dealt for a message, and the masked message in whole blocks.
+fn under_dealt_mask(masked: &[u8], at: &mut Computation<'_>) -> Result<(AnyMask, Vec<u8>), StepError> {
     let undealt = || Refusal::new(Reason::Malformed, "a message under a mask that nobody has dealt");
     let seeds = at.dealt.take().ok_or_else(|| StepError::Refused(undealt()))?;
-    let blocks = padded(masked);
-    let mask = at.protocol.dealt_mask(&seeds, blocks.len())?;
-    let keystream = at.protocol.elements(keystream, at.net)?;
-    let sum = keystream.add(&at.protocol.mask_elements(&mask));
-    let sum = at.protocol.arithmetic().add_public(&sum, blocks.as_chunks().0);
-    let mut opened = at.protocol.arithmetic().open_elements(&sum, at.net)?.into_flattened();
-    opened.truncate(masked.len());
-    Ok(opened)
+    let text = padded(masked);
+    Ok((at.protocol.dealt_mask(&seeds, text.len())?, text))
 }
 
 /// Checks the length of a message that goes in one step.
@@ -194,6 +198,22 @@ impl Message {
         self.tag_mask = Some(tag_mask(&blocks, at)?);
         let count = count as usize;
         Ok((count > 0).then(|| at.protocol.lanes(&blocks, 1..1 + count)))
+    }
+
+    /// The first evaluation, and the ciphertext of the whole message, which is under a mask that its client
+    /// deals. The nodes open it.
+    fn encrypted(&mut self, masked: &[u8], at: &mut Computation<'_>) -> Result<Vec<u8>, StepError> {
+        if let Nonce::Plain(nonce) = &self.nonce {
+            let (tag_mask, ciphertext) = encrypted(nonce, masked, at)?;
+            (self.has_begun, self.tag_mask) = (true, Some(tag_mask));
+            return Ok(ciphertext);
+        }
+        let (mask, text) = under_dealt_mask(masked, at)?;
+        let keystream = self.begin((text.len() / BLOCK) as u64, at)?;
+        let keystream = keystream.ok_or_else(|| StepError::Refused(no_keystream()))?;
+        let mut ciphertext = at.protocol.open_sum(&keystream, (&mask, &text), at.net)?;
+        ciphertext.truncate(masked.len());
+        Ok(ciphertext)
     }
 
     /// Takes in the next blocks of the hash.
@@ -366,10 +386,7 @@ impl Mode for Encrypt {
             }
             Step::Tag => self.tag(at),
             Step::Message { masked } => {
-                let unbegun = || StepError::Refused(no_keystream());
-                let keystream =
-                    self.message.begin(masked.len().div_ceil(BLOCK) as u64, at)?.ok_or_else(unbegun)?;
-                let ciphertext = ciphertext(&keystream, &masked, at)?;
+                let ciphertext = self.message.encrypted(&masked, at)?;
                 self.message.hash(&padded(&ciphertext), at)?;
                 Ok(Answer { opened: ciphertext, ..self.tag(at)? })
             }

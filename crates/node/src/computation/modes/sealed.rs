@@ -13,7 +13,7 @@ use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
 use super::gcm::{
-    BLOCK, absorb, admit_message, ciphertext, counters, fits, hash_key, lengths, padded, tag_mask,
+    BLOCK, absorb, admit_message, counters, encrypted, fits, hash_key, lengths, padded, tag_mask,
 };
 use super::{Answer, Mode, StepError, misplaced, unauthentic};
 use crate::computation::Computation;
@@ -163,9 +163,7 @@ impl Mode for Seal {
                 self.tag(ciphertext, *last, &tag_mask, at)
             }
             Step::Message { masked } => {
-                let (tag_mask, keystream) = evaluated(&self.to.file, 0, masked.len(), at)?;
-                let keystream = keystream.ok_or_else(|| StepError::Refused(misplaced(&step)))?;
-                let ciphertext = ciphertext(&keystream, masked, at)?;
+                let (tag_mask, ciphertext) = encrypted(&nonce(&self.to.file, 0), masked, at)?;
                 let tag = self.tag(&ciphertext, true, &tag_mask, at)?;
                 Ok(Answer { opened: ciphertext, ..tag })
             }

@@ -1,6 +1,6 @@
 //! A handle to a session of a protocol with which nodes can serve.
 
-use polyclave_cipher::{Cipher, Compiled, CompiledPort};
+use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 use super::engine::{Erasable, ErasedSession, Handle};
@@ -53,6 +53,15 @@ pub trait ErasedServiceSession: ErasedSession {
         masked: &[u8],
         port: &CompiledPort,
     ) -> Result<AnyShared>;
+    /// See [`ServiceSession::evaluate_and_open_sum`].
+    fn erased_evaluate_and_open_sum(
+        &mut self,
+        compiled: &Compiled,
+        blocks: &Cells,
+        round_keys: &AnyShared,
+        masked: (&AnyMask, &[u8]),
+        net: &mut dyn Net,
+    ) -> Result<Option<(AnyShared, Vec<u8>)>>;
     /// See [`ServiceSession::block_bytes`].
     fn erased_block_bytes(&self, value: &AnyShared) -> usize;
     /// See [`ServiceSession::bytes_for_client`].
@@ -126,6 +135,18 @@ impl<P: ErasableService> ErasedServiceSession for P {
         port: &CompiledPort,
     ) -> Result<AnyShared> {
         self.unmask(mask.of(), at, masked, port).map(AnyShared::new)
+    }
+
+    fn erased_evaluate_and_open_sum(
+        &mut self,
+        compiled: &Compiled,
+        blocks: &Cells,
+        round_keys: &AnyShared,
+        (mask, masked): (&AnyMask, &[u8]),
+        net: &mut dyn Net,
+    ) -> Result<Option<(AnyShared, Vec<u8>)>> {
+        let done = self.evaluate_and_open_sum(compiled, blocks, round_keys.of(), (mask.of(), masked), net)?;
+        Ok(done.map(|(first, sum)| (AnyShared::new(first), sum)))
     }
 
     fn erased_block_bytes(&self, value: &AnyShared) -> usize {
@@ -203,6 +224,17 @@ impl ServiceSession for AnyServiceSession {
 
     fn unmask(&mut self, mask: &AnyMask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<AnyShared> {
         self.0.erased_unmask(mask, at, masked, port)
+    }
+
+    fn evaluate_and_open_sum(
+        &mut self,
+        compiled: &Compiled,
+        blocks: &Cells,
+        round_keys: &AnyShared,
+        masked: (&AnyMask, &[u8]),
+        net: &mut dyn Net,
+    ) -> Result<Option<(AnyShared, Vec<u8>)>> {
+        self.0.erased_evaluate_and_open_sum(compiled, blocks, round_keys, masked, net)
     }
 
     fn block_bytes(&self, value: &AnyShared) -> usize {

@@ -104,7 +104,7 @@ impl GarbledThree {
             message.extend_from_slice(&open(wires.masks(), *seed.delta(), commitments, &bits));
         }
         net.send(self.seats.evaluator, &message)?;
-        Ok(Part::Second { seed, masks })
+        Ok(Part::Second { seed, outputs: Zeroizing::new(outputs.as_flattened().to_vec()), masks })
     }
 
     fn receive_circuit(

@@ -43,6 +43,12 @@ enum Cheat {
     Public,
     /// The evaluator tells the opposite of an output.
     Told,
+    /// Of a sum that is opened: it changes this byte of its message with labels, or of what decodes the sum.
+    Opening { message: u64, byte: usize },
+    /// It means another bit of this share of what is added.
+    Addend(usize),
+    /// The evaluator tells this garbler the opposite of a sum.
+    ToldSum(Party),
 }
 
 /// When the labels of x are sent.
@@ -238,4 +244,81 @@ fn another_public_value_is_found() {
 #[test]
 fn an_output_that_was_not_evaluated_is_found() {
     is_found(EVALUATOR, Cheat::Told, When::Ahead, FIRST, "it has not evaluated");
+}
+
+/// Ends with the sum of the output and x. A cheating first garbler does not verify it.
+fn sum(cheat: Cheat, net: &mut dyn Net) -> Result<Vec<u8>> {
+    let config = GarbledThreeConfig::default();
+    let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+    let setup = config.setup(net)?;
+    let mut protocol = config.join(&setup, session.stream(), net.members())?;
+    let compiled = compile(&circuit(), &protocol);
+    let (x, k) = (shared(X, LANES, net.me()), key());
+    let (mut addend, half) = (x.clone(), x.rows.len() / 2);
+    if let Cheat::Addend(which) = cheat {
+        addend.rows[which * half] ^= 1;
+    }
+    let mut item = prepare(&mut protocol, &compiled, LANES, net)?;
+    let mut registers = protocol.registers(&compiled, LANES, &mut item)?;
+    let inputs = [Input::Shared(&x), Input::Public(&k)];
+    let fault = if let Cheat::Opening { message, byte } = cheat { Some((message, byte)) } else { None };
+    let labels = &mut flipping(net, fault);
+    let given = protocol.put_in_with_addend(&compiled, &inputs, &addend, &mut registers, labels);
+    protocol.or_give_up(given)?;
+    protocol.evaluate_layers(&compiled, &mut registers)?;
+    let told = if let Cheat::ToldSum(to) = cheat { Some((u64::from(to == SECOND), 0)) } else { None };
+    let sum = protocol.open_sum(&compiled, &mut registers, &mut flipping(net, told));
+    protocol.or_give_up(sum)
+}
+
+/// x = (1, 1) added to y = (1, 1), lane by lane.
+const SUM: [u8; 2 * LANES] = [0; 2 * LANES];
+
+#[test]
+fn sums_are_opened_to_parties_that_follow_the_protocol() {
+    assert!(run_parties(3, |net| sum(Cheat::Nothing, net)).iter().all(|sum| *sum == Ok(SUM.to_vec())));
+}
+
+/// The honest parties end with the right sum or with an error, and `finder` with one that says `what`.
+fn is_found_in_opening(cheater: Party, cheat: Cheat, finder: Party, what: &str) {
+    let outcomes = run_parties(3, |net| sum(if net.me() == cheater { cheat } else { Cheat::Nothing }, net));
+    for (party, outcome) in Party::all(3).zip(&outcomes).filter(|(party, _)| *party != cheater) {
+        assert!(outcome.as_ref().is_ok_and(|sum| **sum == SUM) || outcome.is_err(), "{cheat:?}, {party}");
+    }
+    let found = &outcomes[finder.index()];
+    let found_it = found.as_ref().is_err_and(|error| error.to_string().contains(what));
+    assert!(found_it, "{cheater} does {cheat:?}: {found:?}");
+}
+
+#[test]
+fn another_value_that_is_added_to_an_output_is_found() {
+    for (cheater, share, what) in [
+        (FIRST, 0, "labels that the first"),
+        // The component that the evaluator lacks.
+        (FIRST, 1, "labels that the first"),
+        (SECOND, 0, "labels that the first"),
+        (SECOND, 1, "labels that the second"),
+    ] {
+        is_found_in_opening(cheater, Cheat::Addend(share), EVALUATOR, what);
+    }
+}
+
+/// The message with labels, and behind it the colours of six sums, or their digest.
+#[test]
+fn a_changed_label_or_decoding_of_a_sum_is_found() {
+    let decodes = "what decodes an output";
+    for byte in (0..2 * LANES).map(|wire| LANES * 2 * 48 + wire * 32) {
+        is_found_in_opening(FIRST, Cheat::Opening { message: 0, byte }, EVALUATOR, "labels that the first");
+    }
+    is_found_in_opening(FIRST, Cheat::Opening { message: 1, byte: 0 }, EVALUATOR, decodes);
+    for byte in [0, 31] {
+        is_found_in_opening(SECOND, Cheat::Opening { message: 1, byte }, EVALUATOR, decodes);
+    }
+}
+
+#[test]
+fn a_sum_that_was_not_evaluated_is_found_by_each_garbler() {
+    for garbler in [FIRST, SECOND] {
+        is_found_in_opening(EVALUATOR, Cheat::ToldSum(garbler), garbler, "it has not evaluated the sums");
+    }
 }

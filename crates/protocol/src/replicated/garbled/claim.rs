@@ -25,6 +25,10 @@ pub(super) enum What {
     SentBySecond = 3,
     /// Active labels of outputs, by the evaluator.
     Outputs = 4,
+    /// The decoding of sums that are opened, by the second garbler.
+    Decoding = 5,
+    /// Active labels of sums that are opened, by the evaluator.
+    Opened = 6,
 }
 
 /// A digest in the making.

@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 
 use super::kept::{Kept, Made};
 use super::{GarbledCircuit, GarbledRegisters, GarbledThree, GarbledThreeConfig};
+use crate::evaluate::{evaluate, prepare};
 use crate::interface::dealt::HeldSeeds;
 use crate::interface::net::Net;
 use crate::interface::protocol::{Adversary, Input, Owner, ProtocolConfig, Session};
@@ -242,6 +243,48 @@ impl FewRounds {
         }
     }
 
+    /// Blocks through circuits, all but the first of them opened in their sum with x. One message from each
+    /// garbler, and one from the evaluator.
+    fn through_circuits(
+        &mut self,
+        Circuits { kept, mut of_lanes }: Circuits,
+        blocks: &Cells,
+        round_keys: &Shared,
+        (mask, masked): (&Mask, &[u8]),
+        net: &mut dyn Net,
+    ) -> Result<(Shared, Vec<u8>)> {
+        let Made { compiled, .. } = kept.made();
+        let [inputs, outputs] = [compiled.inputs(), compiled.outputs()];
+        let addends = self.rounds_mut().unmask(mask, 0, masked, &outputs[0])?;
+        let values = [Value::Public(blocks.clone()), self.proven(Value::Shared(round_keys.clone()), net)?];
+        let mut registers = Vec::new();
+        for (lane, circuit) in of_lanes.iter_mut().enumerate() {
+            let [block, keys] = [values[0].of_lane(lane)?, values[1].of_lane(lane)?];
+            let (inputs_of_lane, mut of_lane) =
+                ([block.input(), keys.input()], self.garbled.registers(compiled, 1, circuit)?);
+            match lane {
+                0 => self.garbled.inputs(inputs, &inputs_of_lane, &mut of_lane, net)?,
+                _ => {
+                    let addend = addends.select(&[lane - 1]);
+                    self.garbled.put_in_with_addend(compiled, &inputs_of_lane, &addend, &mut of_lane, net)?;
+                }
+            }
+            registers.push(of_lane);
+        }
+        for of_lane in &mut registers {
+            self.garbled.evaluate_layers(compiled, of_lane)?;
+        }
+        self.garbled.settle(compiled, &mut registers[0], net)?;
+        let first = self.garbled.output(&outputs[0], &mut registers[0]);
+        let mut sum = Vec::with_capacity(masked.len());
+        for of_lane in &mut registers[1..] {
+            let mut bits = Cells::zero(outputs[0].cells.len(), 1, 1);
+            bits.rows_mut().copy_from_slice(&self.garbled.open_sum(compiled, of_lane, net)?);
+            sum.extend(bits.to_blocks());
+        }
+        Ok((first, sum))
+    }
+
     /// The values that go into circuits, proven: the block, and the round keys. What is added to a block is
     /// added before.
     fn block_and_keys(
@@ -268,11 +311,15 @@ impl FewRounds {
                 Value::Shared(sum)
             }
         };
-        let values = [block, keys];
-        if values.iter().any(|value| matches!(value, Value::Shared(value) if value.unchecked.is_pending())) {
+        Ok([self.proven(block, net)?, self.proven(keys, net)?])
+    }
+
+    /// A value that goes into circuits: if nobody has proven it, it is proven first.
+    fn proven(&mut self, value: Value, net: &mut dyn Net) -> Result<Value> {
+        if matches!(&value, Value::Shared(value) if value.unchecked.is_pending()) {
             self.rounds_mut().check(net)?;
         }
-        Ok(values)
+        Ok(value)
     }
 }
 
@@ -499,6 +546,36 @@ impl ServiceSession for FewRounds {
 
     fn unmask(&mut self, mask: &Mask, at: usize, masked: &[u8], port: &CompiledPort) -> Result<Shared> {
         self.rounds_mut().unmask(mask, at, masked, port)
+    }
+
+    fn evaluate_and_open_sum(
+        &mut self,
+        compiled: &Compiled,
+        blocks: &Cells,
+        round_keys: &Shared,
+        masked: (&Mask, &[u8]),
+        net: &mut dyn Net,
+    ) -> Result<Option<(Shared, Vec<u8>)>> {
+        let lanes = blocks.lanes();
+        if self.stock.is_none() || lanes > LANES || Kept::of(&compiled.digest()).is_none() {
+            return Ok(None);
+        }
+        if masked.1.len() != lanes.saturating_sub(1) * 16 {
+            return Err(Error::misuse("there is not a block of text for each block but the first"));
+        }
+        match prepare(self, compiled, lanes, net)? {
+            FewRoundsBatch::Circuits(circuits) => {
+                self.enter(Phase::Online);
+                let done = self.through_circuits(circuits, blocks, round_keys, masked, net);
+                self.garbled.or_give_up(done).map(Some)
+            }
+            batch => {
+                let inputs = [Input::Public(blocks), Input::Shared(round_keys)];
+                let output = evaluate(self, compiled, lanes, &inputs, batch, net)?.remove(0);
+                let sum = self.open_sum(&self.lanes(&output, 1..lanes), masked, net)?;
+                Ok(Some((self.lanes(&output, 0..1), sum)))
+            }
+        }
     }
 
     fn block_bytes(&self, value: &Shared) -> usize {

@@ -38,10 +38,9 @@ use crate::Result;
 use crate::garbling::LABEL;
 use crate::interface::net::Net;
 
-/// An input that is to be given: its bits lane by lane.
+/// A value that is to be given: its bits lane by lane.
 pub(super) struct Value {
-    /// Which port.
-    pub(super) port: usize,
+    place: Place,
     pub(super) bits: Bits,
     digest: [u8; 32],
 }
@@ -56,15 +55,15 @@ pub(super) enum Bits {
 
 impl Value {
     /// A public value.
-    pub(super) fn public(port: usize, cells: &Cells) -> Value {
+    pub(super) fn public(place: &Place, cells: &Cells) -> Value {
         let digest = digest(b"public", cells.rows());
-        Value { port, bits: Bits::Public(by_lane(cells.rows(), cells.lanes())), digest }
+        Value { place: place.clone(), bits: Bits::Public(by_lane(cells.rows(), cells.lanes())), digest }
     }
 
     /// A shared value in cells of one bit.
-    pub(super) fn shared(port: usize, value: &Shared) -> Value {
+    pub(super) fn shared(place: &Place, value: &Shared) -> Value {
         let bits = [0, 1].map(|share| by_lane(value.share(share), value.lanes));
-        Value { port, bits: Bits::Shared(bits), digest: digest(b"shared", &value.rows) }
+        Value { place: place.clone(), bits: Bits::Shared(bits), digest: digest(b"shared", &value.rows) }
     }
 
     /// Refuses a value that is not the one that the item belongs to.
@@ -91,7 +90,6 @@ fn digest(kind: &[u8], rows: &[u8]) -> [u8; 32] {
 /// The wires of a value in one section.
 struct Piece<'a> {
     value: &'a Value,
-    place: &'a Place,
     section: Section,
     /// Where its bits are in those of the value.
     start: usize,
@@ -104,41 +102,44 @@ impl Piece<'_> {
             Bits::Public(bits) => bits,
             Bits::Shared(shares) => &shares[share],
         };
-        &bits[self.start..][..self.place.wires.len()]
+        &bits[self.start..][..self.wires()]
+    }
+
+    fn wires(&self) -> usize {
+        self.value.place.wires.len()
     }
 
     /// The number of the first wire among those that are committed to.
     fn first(&self, plan: &Plan, committed: Committed) -> u64 {
-        committed.first(self.section, plan.extent(self.section)) + self.place.wires.start as u64
+        committed.first(self.section, plan.extent(self.section)) + self.value.place.wires.start as u64
     }
 }
 
 /// The pieces of some values, in the order of messages.
-fn pieces<'a>(values: &'a [Value], plan: &'a Plan, item: &Item) -> Vec<Piece<'a>> {
+fn pieces<'a>(values: &'a [Value], item: &Item) -> Vec<Piece<'a>> {
     let lanes = || item.name.lanes.clone();
     let of_value = |value: &'a Value| {
-        let place = &plan.inputs[value.port];
-        let sections = place.sections(lanes()).enumerate();
-        sections.map(move |(i, section)| Piece { value, place, section, start: i * place.wires.len() })
+        let sections = value.place.sections(lanes()).enumerate();
+        sections.map(|(i, section)| Piece { value, section, start: i * value.place.wires.len() })
     };
     values.iter().flat_map(of_value).collect()
 }
 
 impl GarbledThree {
-    /// Gives the evaluator the labels of some inputs, none of which it has any label of. Nothing is sent if
+    /// Gives the evaluator the labels of some values, none of which it has any label of. Nothing is sent if
     /// there are none. One round.
     pub(super) fn deliver(
         &mut self,
-        item: &mut Item,
+        item: &Item,
         plan: &Plan,
         values: &[Value],
         net: &mut dyn Net,
-    ) -> Result<()> {
+    ) -> Result<Vec<Given>> {
         if values.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.under.ring.counts().rounds += 1;
-        let pieces = pieces(values, plan, item);
+        let pieces = pieces(values, item);
         let labels = match &item.part {
             Part::First { seed, .. } => {
                 net.send(self.seats.evaluator, &first_message(item, plan, seed, &pieces))?;
@@ -151,17 +152,15 @@ impl GarbledThree {
             Part::Evaluator { .. } => self.receive_labels(item, plan, &pieces, net)?,
         };
         let mut rest: &[Label] = &labels;
-        for value in values {
-            let place = &plan.inputs[value.port];
+        let given = values.iter().map(|Value { place, digest, .. }| {
             let wires = place.sections(item.name.lanes.clone()).count() * place.wires.len();
             let labels = match item.part {
                 Part::Evaluator { .. } => rest.split_off(..wires).expect("there is a label for each wire"),
                 _ => &[],
             };
-            let labels = Zeroizing::new(labels.as_flattened().to_vec());
-            item.given[value.port] = Some(Given { digest: value.digest, labels });
-        }
-        Ok(())
+            Given { digest: *digest, labels: Zeroizing::new(labels.as_flattened().to_vec()) }
+        });
+        Ok(given.collect())
     }
 
     /// Both messages, compared. Returns the active labels of all wires.
@@ -172,7 +171,7 @@ impl GarbledThree {
         pieces: &[Piece<'_>],
         net: &mut dyn Net,
     ) -> Result<Zeroizing<Vec<Label>>> {
-        let lengths = pieces.iter().map(|piece| piece.value.lengths(piece.place.wires.len()));
+        let lengths = pieces.iter().map(|piece| piece.value.lengths(piece.wires()));
         let lengths = lengths.fold([claim::BYTES; 2], |[a, b], [c, d]| [a + c, b + d]);
         let [mut by_first, mut by_second] = lengths.map(|len| Zeroizing::new(vec![0; len]));
         net.recv(self.seats.first, &mut by_first)?;
@@ -186,7 +185,7 @@ impl GarbledThree {
         let mut second = Claim::new(What::SentBySecond, &item.name);
         let mut labels = Zeroizing::new(Vec::new());
         for piece in pieces {
-            let wires = piece.place.wires.len();
+            let wires = piece.wires();
             let [len_0, len_2] = piece.value.lengths(wires);
             let from_first = of_first.split_off(..len_0).expect("lengths were added up");
             let from_second = of_second.split_off(..len_2).expect("lengths were added up");
@@ -224,11 +223,11 @@ impl GarbledThree {
 fn first_message(item: &Item, plan: &Plan, seed: &Seed, pieces: &[Piece<'_>]) -> Zeroizing<Vec<u8>> {
     let (delta, mut hash) = (seed.delta(), Commitments::new(&item.name.lot));
     let mut claim = Claim::new(What::SentBySecond, &item.name);
-    let length = pieces.iter().map(|piece| piece.value.lengths(piece.place.wires.len())[0]).sum::<usize>();
+    let length = pieces.iter().map(|piece| piece.value.lengths(piece.wires())[0]).sum::<usize>();
     let mut message = Zeroizing::new(Vec::with_capacity(length + claim::BYTES));
     for piece in pieces {
         let wires = seed.wires(piece.section, plan.extent(piece.section));
-        let range = piece.place.wires.clone();
+        let range = piece.value.place.wires.clone();
         match piece.value.bits {
             Bits::Public(_) => message.extend_from_slice(&public_labels(piece, &wires, *delta)),
             Bits::Shared(_) => {
@@ -251,11 +250,11 @@ fn first_message(item: &Item, plan: &Plan, seed: &Seed, pieces: &[Piece<'_>]) ->
 fn second_message(item: &Item, plan: &Plan, seed: &Seed, pieces: &[Piece<'_>]) -> Zeroizing<Vec<u8>> {
     let (delta, mut hash) = (seed.delta(), Commitments::new(&item.name.lot));
     let mut claim = Claim::new(What::SentByFirst, &item.name);
-    let length = pieces.iter().map(|piece| piece.value.lengths(piece.place.wires.len())[1]).sum::<usize>();
+    let length = pieces.iter().map(|piece| piece.value.lengths(piece.wires())[1]).sum::<usize>();
     let mut message = Zeroizing::new(Vec::with_capacity(length + claim::BYTES));
     for piece in pieces {
         let wires = seed.wires(piece.section, plan.extent(piece.section));
-        let range = piece.place.wires.clone();
+        let range = piece.value.place.wires.clone();
         match piece.value.bits {
             Bits::Public(_) => {
                 claim.update(piece.bits(0));
@@ -279,14 +278,14 @@ fn second_message(item: &Item, plan: &Plan, seed: &Seed, pieces: &[Piece<'_>]) -
 
 /// Active labels of the component that the evaluator lacks, at a garbler.
 fn hidden_labels(piece: &Piece<'_>, wires: &Wires, delta: u128, role: Role) -> Zeroizing<Vec<u8>> {
-    let zeros = &wires.component(HIDDEN)[piece.place.wires.clone()];
+    let zeros = &wires.component(HIDDEN)[piece.value.place.wires.clone()];
     let labels = zeros.iter().zip(piece.bits(own_share(role, HIDDEN)));
     Zeroizing::new(labels.flat_map(|(zero, bit)| active(zero, delta, *bit)).collect())
 }
 
 /// Active labels of a public value.
 fn public_labels(piece: &Piece<'_>, wires: &Wires, delta: u128) -> Zeroizing<Vec<u8>> {
-    let labels = piece.place.wires.clone().zip(piece.bits(0));
+    let labels = piece.value.place.wires.clone().zip(piece.bits(0));
     let label = |(wire, bit): (usize, &u8)| active(&wires.input(wire).to_le_bytes(), delta, *bit);
     Zeroizing::new(labels.flat_map(label).collect())
 }

@@ -39,8 +39,8 @@ pub struct Item {
 pub(super) enum Part {
     /// The seed, and the labels for zero of outputs.
     First { seed: Seed, outputs: Zeroizing<Vec<u8>> },
-    /// The seed, and the key of the evaluator's masks.
-    Second { seed: Seed, masks: Zeroizing<[u8; 16]> },
+    /// The same, and the key of the evaluator's masks.
+    Second { seed: Seed, outputs: Zeroizing<Vec<u8>>, masks: Zeroizing<[u8; 16]> },
     /// Tables, what decodes outputs (a bit in a byte each), the key of the masks, and their active labels.
     Evaluator {
         tables: Vec<u8>,
@@ -68,6 +68,14 @@ impl Part {
         }
     }
 
+    /// The seed, at a garbler.
+    pub(super) fn seed(&self) -> Option<&Seed> {
+        match self {
+            Part::First { seed, .. } | Part::Second { seed, .. } => Some(seed),
+            Part::Evaluator { .. } => None,
+        }
+    }
+
     /// The lengths of its parts, in the order in which they are stored.
     pub(super) fn lengths(role: Role, plan: &Plan, lanes: usize) -> [usize; 3] {
         let [gates, outputs] = [plan.total(lanes, |of| of.gates), plan.total(lanes, |of| of.outputs)];
@@ -77,8 +85,7 @@ impl Part {
     /// The same by the numbers of gates and of output bits.
     pub(super) fn lengths_of(role: Role, gates: usize, outputs: usize) -> [usize; 3] {
         match role {
-            Role::First => [outputs * LABEL, 0, 0],
-            Role::Second => [0; 3],
+            Role::First | Role::Second => [outputs * LABEL, 0, 0],
             Role::Evaluator => [gates * GATE, outputs, outputs * LABEL],
         }
     }
@@ -86,8 +93,7 @@ impl Part {
     /// What has these lengths.
     pub(super) fn rows(&self) -> [&[u8]; 3] {
         match self {
-            Part::First { outputs, .. } => [outputs, &[], &[]],
-            Part::Second { .. } => [&[]; 3],
+            Part::First { outputs, .. } | Part::Second { outputs, .. } => [outputs, &[], &[]],
             Part::Evaluator { tables, decoding, mask_labels, .. } => [tables, decoding, mask_labels],
         }
     }
@@ -160,7 +166,11 @@ impl Part {
             Part::First { seed, outputs: labels } => {
                 Part::First { seed: seed.clone(), outputs: Zeroizing::new(cut(labels, outputs, LABEL)) }
             }
-            Part::Second { seed, masks } => Part::Second { seed: seed.clone(), masks: masks.clone() },
+            Part::Second { seed, outputs: labels, masks } => Part::Second {
+                seed: seed.clone(),
+                outputs: Zeroizing::new(cut(labels, outputs, LABEL)),
+                masks: masks.clone(),
+            },
             Part::Evaluator { tables, decoding, masks, mask_labels } => Part::Evaluator {
                 tables: cut(tables, |extent| extent.gates, GATE),
                 decoding: cut(decoding, outputs, 1),

@@ -17,6 +17,7 @@
 //! | `commitments.rs`, `claim.rs` | labels that are opened, and digests of what the other garbler sends | figure 2, steps 2 to 5 |
 //! | `input.rs` | labels of inputs: of keys ahead, of blocks online | figure 2, steps 4 and 5 |
 //! | `output.rs` | outputs become shared | argued there |
+//! | `opened.rs` | or all learn the sum of an output and a shared value | argued there |
 //! | `item.rs`, `storage.rs` | a garbled circuit that waits for its use | |
 //! | `kept.rs`, `few_rounds.rs` | `replicated-active` as nodes serve with it: with circuits from their stock | |
 //! | `shape.rs` | cells of bits and of bytes | |
@@ -42,7 +43,8 @@
 //! **Cost** of an AND: four calls of the hash at each garbler, two at the evaluator, 32 bytes from the first
 //! garbler, ahead. Ahead besides, of an output bit: 1 and 32 bytes; of a bit of a key, once for a lot: 48
 //! bytes from the first garbler and 32 from the second. Online, of a public input bit 16 bytes from the
-//! first garbler, of a shared one as of a key; of an output bit a bit. Memory: tables until they are used.
+//! first garbler, of a shared one as of a key; of an output bit a bit; of one that is opened with an addend
+//! as of a shared input, and a bit from the first garbler and to each. Memory: tables until they are used.
 //!
 //! # Differences from the paper
 //! * The paper's third party deals its input among the garblers. Here all inputs are shared already, and the
@@ -69,6 +71,7 @@ mod gates;
 mod input;
 mod item;
 mod kept;
+mod opened;
 mod output;
 mod plan;
 mod roles;
@@ -97,8 +100,9 @@ use crate::interface::tally::{Cost, Phase, Tally};
 use crate::{Error, Result};
 use gates::{GATE, Walk};
 use input::Value;
-use item::Item;
-use plan::Plan;
+use item::{Given, Item};
+use opened::Addend;
+use plan::{Place, Plan};
 use roles::{Role, Seats};
 
 /// More lanes are not worth more, and their tables take much memory.
@@ -138,6 +142,8 @@ pub struct GarbledRegisters {
     item: Option<Item>,
     /// At the evaluator: active labels, and the gates that are done.
     labels: Option<(garbling::Registers, Walk)>,
+    /// What is added to the output that is opened.
+    addend: Option<Addend>,
     /// Outputs, by the names of their ports.
     settled: Vec<(String, Shared)>,
 }
@@ -167,8 +173,8 @@ impl GarbledThree {
             return Err(Error::Misuse(format!("input {input} of the garbled circuit was given before")));
         }
         let value = self.bits_of(&compiled.inputs()[port], value, item.lanes())?;
-        let given = self.deliver(&mut item, &plan, &[Value::shared(port, &value)], net);
-        self.or_give_up(given)?;
+        let given = self.deliver(&item, &plan, &[Value::shared(&plan.inputs[port], &value)], net);
+        item.given[port] = self.or_give_up(given)?.pop();
         Ok(GarbledCircuit(Some(item)))
     }
 
@@ -262,7 +268,7 @@ impl GarbledThree {
     /// An input's value, as this party has it.
     fn value_of(
         &mut self,
-        (index, port): (usize, &CompiledPort),
+        (place, port): (&Place, &CompiledPort),
         input: &Input<'_, Shared>,
         lanes: usize,
         net: &mut dyn Net,
@@ -270,38 +276,48 @@ impl GarbledThree {
         match input {
             Input::Public(cells) => {
                 check_cells(port, cells, lanes)?;
-                Ok(Value::public(index, cells))
+                Ok(Value::public(place, cells))
             }
             Input::Mine(cells) => {
-                Ok(Value::shared(index, &self.under.ring.share_own(port, cells, lanes, net)?))
+                Ok(Value::shared(place, &self.under.ring.share_own(port, cells, lanes, net)?))
             }
             Input::From(owner) => {
-                Ok(Value::shared(index, &self.under.ring.receive_share(port, *owner, lanes, net)?))
+                Ok(Value::shared(place, &self.under.ring.receive_share(port, *owner, lanes, net)?))
             }
-            Input::Shared(shared) => Ok(Value::shared(index, &self.bits_of(port, shared, lanes)?)),
+            Input::Shared(shared) => Ok(Value::shared(place, &self.bits_of(port, shared, lanes)?)),
         }
     }
 
+    /// Gives inputs that were not given before, and what is added to an output that is to be opened, of which
+    /// it returns the labels.
     fn put_in(
         &mut self,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared>],
+        addend: Option<Value>,
         registers: &mut GarbledRegisters,
         net: &mut dyn Net,
-    ) -> Result<()> {
+    ) -> Result<Option<Given>> {
         let mut item = registers.item.take().ok_or_else(spent)?;
-        let mut values = Vec::new();
+        let (mut missing, mut values) = (Vec::new(), Vec::new());
         for (index, (port, input)) in ports.iter().zip(inputs).enumerate() {
-            let value = self.value_of((index, port), input, registers.lanes, net)?;
+            let value = self.value_of((&registers.plan.inputs[index], port), input, registers.lanes, net)?;
             match &item.given[index] {
                 Some(given) => value.refuse_other(given)?,
-                None => values.push(value),
+                None => {
+                    missing.push(index);
+                    values.push(value);
+                }
             }
         }
-        self.deliver(&mut item, &registers.plan, &values, net)?;
+        let is_opened = addend.is_some();
+        values.extend(addend);
+        let mut given = self.deliver(&item, &registers.plan, &values, net)?;
+        let of_addend = if is_opened { given.pop() } else { None };
+        missing.into_iter().zip(given).for_each(|(index, given)| item.given[index] = Some(given));
         if let Some((labels, _)) = &mut registers.labels {
             for (port, given) in ports.iter().zip(&item.given) {
-                let given = given.as_ref().map(item::Given::labels).unwrap_or_default();
+                let given = given.as_ref().map(Given::labels).unwrap_or_default();
                 let count = port.cells.len();
                 for (cell, views) in port.cells.iter().enumerate() {
                     for (_, slot) in views {
@@ -313,7 +329,7 @@ impl GarbledThree {
             }
         }
         registers.item = Some(item);
-        Ok(())
+        Ok(of_addend)
     }
 
     /// As [`Replicated::or_give_up`]. If a party cheats, no other session under the setup goes on either.
@@ -402,7 +418,7 @@ impl Session for GarbledThree {
             let labels = garbling::Registers::new(compiled, lanes, &self.under.ring.pool);
             (labels, Walk::new(&item.name.lot))
         });
-        Ok(GarbledRegisters { plan, lanes, item: Some(item), labels, settled: Vec::new() })
+        Ok(GarbledRegisters { plan, lanes, item: Some(item), labels, addend: None, settled: Vec::new() })
     }
 
     fn inputs(
@@ -412,8 +428,8 @@ impl Session for GarbledThree {
         registers: &mut GarbledRegisters,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let done = self.put_in(ports, inputs, registers, net);
-        self.or_give_up(done)
+        let done = self.put_in(ports, inputs, None, registers, net);
+        self.or_give_up(done).map(|_| ())
     }
 
     fn linear(&mut self, maps: &[Linear], registers: &mut GarbledRegisters) {

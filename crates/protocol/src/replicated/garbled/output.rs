@@ -54,7 +54,7 @@ impl GarbledThree {
         // This party's first share of all outputs, and its second.
         let shares = match (&item.part, labels) {
             (Part::First { .. }, _) => self.verify_outputs(plan, &item, net)?,
-            (Part::Second { seed, masks }, _) => {
+            (Part::Second { seed, masks, .. }, _) => {
                 let all = |bits: &dyn Fn(Section) -> Zeroizing<Vec<u8>>| {
                     let sections = Section::all(item.name.lanes.clone());
                     Zeroizing::new(sections.flat_map(|section| bits(section).to_vec()).collect::<Vec<u8>>())

@@ -26,7 +26,7 @@ pub(super) enum Section {
 pub(super) struct Extent {
     /// ANDs.
     pub(super) gates: usize,
-    /// Input bits.
+    /// Bits that have labels of three components: of inputs, and of what is added to outputs.
     pub(super) inputs: usize,
     /// Output bits.
     pub(super) outputs: usize,
@@ -50,6 +50,8 @@ pub(super) struct Plan {
     pub(super) inputs: Vec<Place>,
     /// By port.
     pub(super) outputs: Vec<Place>,
+    /// By port of the outputs: what is added to them if their sum is opened ([`super::opened`]).
+    pub(super) addends: Vec<Place>,
 }
 
 impl Plan {
@@ -71,7 +73,9 @@ impl Plan {
         let inputs = compiled.inputs().iter().map(|port| place(port, |extent| &mut extent.inputs)).collect();
         let outputs =
             compiled.outputs().iter().map(|port| place(port, |extent| &mut extent.outputs)).collect();
-        Ok(Plan { lane, uniform, kinds, inputs, outputs })
+        let addends =
+            compiled.outputs().iter().map(|port| place(port, |extent| &mut extent.inputs)).collect();
+        Ok(Plan { lane, uniform, kinds, inputs, outputs, addends })
     }
 
     /// How much a section has.
@@ -139,9 +143,10 @@ mod tests {
         let compiled = compile(&circuit(), &polyclave_cipher::AnyMap);
         let plan = Plan::of(&compiled).expect("it is of bits");
         let (lane, uniform) = (plan.extent(Section::Lane(3)), plan.extent(Section::Uniform));
-        assert_eq!(lane, Extent { gates: 2, inputs: 2, outputs: 2 });
+        assert_eq!(lane, Extent { gates: 2, inputs: 4, outputs: 2 });
+        assert_eq!(plan.addends, [Place { is_uniform: false, wires: 2..4 }]);
         assert_eq!(uniform, Extent { gates: 0, inputs: 2, outputs: 0 });
-        assert_eq!(plan.total(5, |extent| extent.inputs), 12);
+        assert_eq!(plan.total(5, |extent| extent.inputs), 22);
         for count in [1, 3, 100_000] {
             let sections = Section::all(2..5).map(|section| section.first(count));
             let mut firsts: Vec<u64> = sections.collect();

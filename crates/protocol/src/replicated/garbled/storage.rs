@@ -45,7 +45,7 @@ impl Item {
         bytes.push(self.part.role() as u8);
         match &self.part {
             Part::First { seed, .. } => bytes.extend_from_slice(&*seed.to_bytes()),
-            Part::Second { seed, masks } => {
+            Part::Second { seed, masks, .. } => {
                 bytes.extend_from_slice(&*seed.to_bytes());
                 bytes.extend_from_slice(&**masks);
             }
@@ -86,11 +86,12 @@ impl Item {
         let masks = if role == 0 { None } else { Some(Zeroizing::new(reader.array()?)) };
         let [first, decoding, labels] = [row(&mut reader)?, row(&mut reader)?, row(&mut reader)?];
         let part = match (seed, masks) {
-            (Some(seed), None) if decoding.is_empty() && labels.is_empty() => {
-                Part::First { seed, outputs: Zeroizing::new(first.to_vec()) }
-            }
-            (Some(seed), Some(masks)) if [first, decoding, labels].iter().all(|row| row.is_empty()) => {
-                Part::Second { seed, masks }
+            (Some(seed), masks) if decoding.is_empty() && labels.is_empty() => {
+                let outputs = Zeroizing::new(first.to_vec());
+                match masks {
+                    None => Part::First { seed, outputs },
+                    Some(masks) => Part::Second { seed, outputs, masks },
+                }
             }
             (None, Some(masks)) => Part::Evaluator {
                 tables: first.to_vec(),
@@ -132,7 +133,7 @@ mod tests {
         let (seed, masks) = (Seed::from_bytes(&[5; 32]), Zeroizing::new([6; 16]));
         [
             Part::First { seed: seed.clone(), outputs: Zeroizing::new(vec![7; 32]) },
-            Part::Second { seed, masks: masks.clone() },
+            Part::Second { seed, outputs: Zeroizing::new(vec![7; 32]), masks: masks.clone() },
             Part::Evaluator {
                 tables: vec![1; 64],
                 decoding: vec![2; 2],

@@ -116,11 +116,10 @@ fn nothing_of_a_lot_comes_again_in_another_lane_or_lot() {
                 let item = prepare(&mut protocol, &compiled, 20, net)?.0.expect("it is new");
                 blocks.push(item.name.lot[..16].to_vec());
                 match item.part {
-                    Part::First { seed, outputs } => {
+                    Part::First { seed, outputs } | Part::Second { seed, outputs, .. } => {
                         blocks.push(seed.delta().to_le_bytes().to_vec());
                         blocks.extend(outputs.chunks(16).map(<[u8]>::to_vec));
                     }
-                    Part::Second { .. } => {}
                     Part::Evaluator { tables, mask_labels, .. } => {
                         blocks.extend(tables.chunks(16).chain(mask_labels.chunks(16)).map(<[u8]>::to_vec));
                     }
@@ -129,7 +128,7 @@ fn nothing_of_a_lot_comes_again_in_another_lane_or_lot() {
         }
         Ok(blocks)
     });
-    for (blocks, count) in kept.into_iter().zip([4 * (2 + 40), 4, 4 * (1 + 80 + 40)]) {
+    for (blocks, count) in kept.into_iter().zip([4 * (2 + 40), 4 * (2 + 40), 4 * (1 + 80 + 40)]) {
         let mut blocks = blocks.expect("all are honest");
         assert_eq!(blocks.len(), count);
         blocks.sort_unstable();
