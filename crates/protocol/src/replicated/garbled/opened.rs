@@ -43,6 +43,14 @@ pub(super) struct Addend {
     decoding: Vec<u8>,
 }
 
+#[cfg(test)]
+impl Addend {
+    /// The colours of its labels, and the bits that decode sums.
+    pub(super) fn seen(&self) -> [Vec<u8>; 2] {
+        [self.labels.labels().iter().map(|label| label[0] & 1).collect(), self.decoding.clone()]
+    }
+}
+
 impl GarbledThree {
     /// Gives a circuit its inputs, and what is added to its only output, which has the cells of this output.
     /// One round.

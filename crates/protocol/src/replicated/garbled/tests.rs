@@ -101,6 +101,35 @@ fn what_parties_see_does_not_tell_the_bits_they_lack() {
     assert_eq!(seen[1].1[1], seen[2].1[0]);
 }
 
+/// The same for a sum that is opened: colours of what is added, and the bits that decode the sums, differ
+/// from lane to lane as coins do, though each lane has the same sum.
+#[test]
+fn what_the_evaluator_sees_of_a_sum_does_not_tell_the_summands() {
+    let seen = run_parties(3, |net| {
+        let config = GarbledThreeConfig::default();
+        let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
+        let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
+        let compiled = compile(&circuit(), &protocol);
+        let (x, key) = (shared(X, LANES, net.me()), key());
+        let mut item = prepare(&mut protocol, &compiled, LANES, net)?;
+        let mut registers = protocol.registers(&compiled, LANES, &mut item)?;
+        let inputs = [Input::Shared(&x), Input::Public(&key)];
+        protocol.put_in_with_addend(&compiled, &inputs, &x, &mut registers, net)?;
+        protocol.evaluate_layers(&compiled, &mut registers)?;
+        let seen = registers.addend.as_ref().map(Addend::seen);
+        assert_eq!(protocol.open_sum(&compiled, &mut registers, net)?, [0; 2 * LANES]);
+        Ok(seen)
+    });
+    let evaluator = seen.into_iter().nth(2).expect("three parties").expect("all are honest");
+    for bits in evaluator.expect("it has labels of what is added") {
+        assert_eq!(bits.len(), 2 * LANES);
+        for wire in 0..2 {
+            let ones: usize = bits.iter().skip(wire).step_by(2).map(|bit| usize::from(*bit)).sum();
+            assert!(is_fair(ones), "{ones}");
+        }
+    }
+}
+
 /// No label and no ciphertext comes twice, in lanes, in what is the same for all, and in lots.
 #[test]
 fn nothing_of_a_lot_comes_again_in_another_lane_or_lot() {
