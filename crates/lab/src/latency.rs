@@ -14,7 +14,9 @@ use crate::chart::{Axis, Chart, Curve, Panel, data_beside};
 #[command(after_help = "Examples:\n  \
     polyclave cluster bench --network 20ms,1Gbit --far-client --json > 20.json\n  \
     polyclave-lab latency 0.json 20.json 100.json --plot latency.svg\n\n\
-    Each curve is of one protocol; the median of the requests counts.")]
+    Each curve is of one protocol; the median of the requests counts. The table says how many one-way \
+    messages wait for each other in a request: half a delay there and back each, so it follows from two runs \
+    with different delays, whatever the computation takes.")]
 pub struct Arguments {
     /// What was measured, one file for each run
     #[arg(required = true, value_name = "FILE")]
@@ -37,6 +39,9 @@ const PANELS: [(&str, &str); 4] = [
     ("wrap", "a key wrapped"),
 ];
 
+/// What the table has besides the panels.
+const OTHERS: [(&str, &str); 2] = [("sealed", "one block sealed"), ("ecb", "one block in ecb")];
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     data_beside(&arguments.plot)?;
@@ -48,6 +53,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         y: Axis { title: "median, ms", logarithmic: true },
         panels: PANELS.into_iter().map(panel).collect::<Result<_>>()?,
     };
+    if !arguments.json {
+        print!("{}", table(&runs));
+    }
     chart.save_and_tell(&runs, &arguments.plot, arguments.json)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -80,6 +88,32 @@ fn curves(runs: &[Value], kind: &str) -> Result<Vec<Curve>> {
     Ok(curves)
 }
 
+/// One-way messages that wait for each other, in Markdown: a line for each kind of request.
+fn table(runs: &[Value]) -> String {
+    let kinds: Vec<_> = OTHERS.into_iter().chain(PANELS).collect();
+    let by_kind: Vec<Vec<Curve>> =
+        kinds.iter().map(|(kind, _)| curves(runs, kind).unwrap_or_default()).collect();
+    let names: Vec<&str> = catalog::all().iter().map(|descriptor| descriptor.name).collect();
+    let is_there = |name: &&str| by_kind.iter().flatten().any(|curve| curve.name == *name);
+    let names: Vec<&str> = names.into_iter().filter(is_there).collect();
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let mut table = line([""].iter().chain(&names).map(|name| name.to_string()).collect());
+    table += &line(vec!["---".into(); 1 + names.len()]);
+    for ((_, title), curves) in kinds.iter().zip(&by_kind) {
+        let of = |name: &&str| curves.iter().find(|curve| curve.name == *name).and_then(messages);
+        let cells = names.iter().map(|name| of(name).map_or("".into(), |count| format!("{count:.1}")));
+        table += &line([title.to_string()].into_iter().chain(cells).collect());
+    }
+    table
+}
+
+/// How many messages of half a delay there and back a request has waited for, by the nearest nodes and by the
+/// farthest.
+fn messages(curve: &Curve) -> Option<f64> {
+    let [(near, least), .., (far, most)] = curve.points[..] else { return None };
+    (far > near).then(|| 2.0 * (most - least) / (far - near))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +135,16 @@ mod tests {
         assert_eq!(found("shamir"), Some(&[(0.5, 5.0), (20.0, 300.0)][..]));
         assert_eq!(found("replicated"), Some(&[(0.5, 4.0)][..]));
         assert_eq!(curves.len(), 2);
+    }
+
+    #[test]
+    fn messages_follow_from_the_two_delays_that_differ_most() {
+        let runs =
+            [run_of("shamir", 100.0, 311.0), run_of("shamir", 20.0, 71.0), run_of("replicated", 20.0, 9.0)];
+        let lines = ["| one block in gcm | 6.0 |  |\n", "| one block in ecb |  |  |\n"];
+        let table = table(&runs);
+        assert!(table.starts_with("|  | shamir | replicated |\n| --- | --- | --- |\n"), "{table}");
+        assert!(lines.iter().all(|line| table.contains(line)), "{table}");
     }
 
     #[test]
