@@ -123,8 +123,8 @@ pub struct TinyOt {
 
 impl TinyOt {
     /// Everything that is needed once. `label` names the session and is used once
-    /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1, 2, 4 or 8, trades
-    /// computation for communication ([`crate::ot`]). It and kappa are the same at all parties. Two rounds.
+    /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1, 2, 4, 5, 6 or 8,
+    /// trades computation for communication ([`crate::ot`]). It and kappa are the same at all parties. Two rounds.
     ///
     /// Among more than two parties, a cheater can take another key towards another peer. The caller has to
     /// find that before anything else is made, as [`crate::mascot`] does when it joins this to its own

@@ -58,10 +58,10 @@ fn growth_among(
 /// Buckets of four, all in one tile of transfers.
 #[test]
 fn a_triple_costs_wide_and_narrow_bits_offers_and_a_bit_for_each_of_its_bucket() {
-    for expansion in [1, 2, 4, 8] {
+    for expansion in [1, 2, 4, 5, 6, 8] {
         let make = |source: &mut TinyOt, count, net: &mut dyn Net| source.triples(count, net).map(drop);
         let (bits, exchanges) = growth([4_096, 8_192], expansion, make);
-        let [wide, narrow] = [128, 64].map(|columns| columns / expansion as u64);
+        let [wide, narrow] = [128, 64_u64].map(|columns| columns.div_ceil(expansion as u64));
         assert_eq!(bits, 4 * (wide + narrow + 65) + narrow + 4, "expansion {expansion}");
         // Four for each list, and 23, and four for products for zero tests.
         assert_eq!(exchanges, [4 * 4 + 27; 2]);
@@ -85,10 +85,10 @@ fn a_record_costs_the_same_for_every_peer() {
 #[test]
 fn a_record_costs_wide_and_narrow_bits_offers_and_differences() {
     let (b, c) = (4, 4);
-    for expansion in [1, 4] {
+    for expansion in [1, 4, 6] {
         let make = |source: &mut TinyOt, count, net: &mut dyn Net| source.inverses(count, net).map(drop);
         let (bits, exchanges) = growth([4_096, 8_192], expansion, make);
-        let [wide, narrow] = [128, 64].map(|columns| columns / expansion as u64);
+        let [wide, narrow] = [128, 64_u64].map(|columns| columns.div_ceil(expansion as u64));
         let transfers = (8 * b + 4 * c) * wide + (12 * b + 6 * c - 4) * narrow;
         let offers = 4 * b * (68 + 72) + 2 * c * (66 + 68);
         assert_eq!(bits, transfers + offers + 12 * (b - 1) + 6 * (c - 1), "expansion {expansion}");
