@@ -70,8 +70,8 @@ enum Use<'a> {
 }
 
 impl LeafStreams {
-    /// From the keys of trees of these depths, one tree after another, with `2^depth` leaves each. If they are
-    /// `punctured`, leaf 0 of each is not used.
+    /// From the keys of trees of these depths, one tree after another, with `2^depth` leaves each. If they
+    /// are `punctured`, leaf 0 of each is not used.
     ///
     /// # Panics
     /// When a depth is not 1 to 8, or there are more or fewer keys than leaves.

@@ -169,11 +169,10 @@ impl Sender {
     /// GF(2), so honest hashes fit as the columns do; the hashes of one mask, which is used once, tell
     /// nothing else. Let a receiver choose u + e_i in tree i. Where the hash of e_i is not what it adds to
     /// its answer for u, only one Delta_i passes: a guess of all bits of the tree, as many as it is deep. For
-    /// all other trees
-    /// the hashes of e_i are equal, hence the e_i are, but with probability 2^-128 for each pair of trees;
-    /// and then they belong to u. So after the check, but with probability `trees^2 / 2^129` (2^-115 at most),
-    /// either all trees have the same u, or the receiver has guessed, and passed with probability 2^-c if c
-    /// bits of delta belong to the trees where they differ.
+    /// all other trees the hashes of e_i are equal, hence the e_i are, but with probability 2^-128 for each
+    /// pair of trees; and then they belong to u. So after the check, but with probability `trees^2 / 2^129`
+    /// (2^-115 at most), either all trees have the same u, or the receiver has guessed, and passed with
+    /// probability 2^-c if c bits of delta belong to the trees where they differ.
     pub(super) fn fault(expected: &[u8], response: &[u8], binding: &Binding) -> Option<Error> {
         let fault = || binding.fault("choices of oblivious transfer that are not the same in all columns");
         (!ct_eq(expected, &response[..expected.len()])).then(fault)

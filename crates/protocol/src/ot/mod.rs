@@ -44,11 +44,11 @@
 //! **Rounds**: two for [`Pairs::setup`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three
 //! for both together, and for several forks at once ([`extend_checked`]). **Bytes** in each direction of a
 //! pair: about 32 KiB to set up; a bit for each tree, of which there are columns / f, rounded up, for a
-//! transfer; 16 bytes a tree for each check's mask and 16 bytes a column for its answer. **Memory**: until the
-//! check, columns / 8 bytes for each transfer at each end, and 16 for its block if blocks are written before
-//! the check. All of it is reused; forks share it (`blocks.rs`, `tile.rs`). **Time**: AES encrypts `2^f / f` blocks for every 128 bits of blocks. Adding
-//! streams up, turning columns into blocks and hashing them for the check together take about as long again
-//! (`docs/benchmarks.md`).
+//! transfer; 16 bytes a tree for each check's mask and 16 bytes a column for its answer. **Memory**: until
+//! the check, columns / 8 bytes for each transfer at each end, and 16 for its block if blocks are written
+//! before the check. All of it is reused; forks share it (`blocks.rs`, `tile.rs`). **Time**: AES encrypts
+//! `2^f / f` blocks for every 128 bits of blocks. Adding streams up, turning columns into blocks and hashing
+//! them for the check together take about as long again (`docs/benchmarks.md`).
 //!
 //! Constant time in Delta and in choices. All secrets are wiped when they are dropped, blocks when the last
 //! of all forks is dropped.

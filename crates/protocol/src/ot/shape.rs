@@ -13,8 +13,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The significant bits of a block, 40 to 128, and the depth f of the deepest trees, 1 to 8: `columns / f`
-    /// bits, rounded up, are sent for a transfer, and about `2^f columns / f` bits of AES streams made.
+    /// The significant bits of a block, 40 to 128, and the depth f of the deepest trees, 1 to 8: `columns /
+    /// f` bits, rounded up, are sent for a transfer, and about `2^f columns / f` bits of AES streams made.
     pub fn new(columns: usize, expansion: usize) -> Result<Shape> {
         if !(1..=8).contains(&expansion) {
             return Err(Error::Misuse(format!("oblivious transfer expands by 1 to 8 bits, not {expansion}")));
