@@ -2,16 +2,16 @@
 //! lists").
 //!
 //! A bucket of one product takes B elements, each with l wide bits and its offers (`rotation.rs`). Here a
-//! bucket makes k products at once, each of elements x of L = 4 bits. Product i has an element of its own, and
-//! all of them take the same D - 1 shared ones:
+//! bucket makes k products at once, each of elements x of L = 4 bits. Product i has an element of its own,
+//! and all of them take the same D - 1 shared ones:
 //!
 //! X_i = x_i + sum over b of P_ib x_b, Y_i = y_i, Z_i = z_i + sum over b of P_ib (z_ib + d_ib x_b) = X_i Y_i,
 //!
 //! with z_ib = x_b y_ib for a fresh y_ib, and d_ib = y_i + y_ib opened. P is a public Cauchy matrix over
 //! GF(16), so \[1 | P\] generates a code in which every word but 0 has D places at least that are not 0. A
-//! function of the X_i that is not 0 is such a word of functions of the elements: whoever knows it has guessed
-//! functions of D elements, and all of these have to be in one bucket. Shifts and scalars of every list are
-//! drawn after the guesses.
+//! function of the X_i that is not 0 is such a word of functions of the elements: whoever knows it has
+//! guessed functions of D elements, and all of these have to be in one bucket. Shifts and scalars of every
+//! list are drawn after the guesses.
 //!
 //! A shared element has one MAC in its offers, that of all its y_ib together, packed into a word: sum of X^i
 //! P_ib y_ib in the field of MACs. Scalars are the same for all y of an element, so the words of a bucket
@@ -20,7 +20,8 @@
 //! test.
 //!
 //! **Pairs.** x in GF(4) has two bits. Two products together are an element of GF(16), with coordinates over
-//! GF(4) in the basis 1, zeta: P acts on both coordinates, and each has its own y. Scalars are those of GF(4).
+//! GF(4) in the basis 1, zeta: P acts on both coordinates, and each has its own y. Scalars are those of
+//! GF(4).
 //!
 //! **Error**, for lists of G elements and scalars in a field of 1 + s elements: that functions known of D'
 //! elements, one each of D' >= D lists, meet in a bucket has probability G^-(D'-1) s^-(D-1), since the

@@ -36,8 +36,8 @@ fn edit(layout: &Layout, bit: usize, column: usize, row: Option<usize>, error: u
     bytes.map(|(i, error)| (start + i, error)).collect()
 }
 
-/// Makes and checks a list while the cheater changes offers. Returns whether it passes, and the honest party's
-/// bits of an element. If it passes, all products are right.
+/// Makes and checks a list while the cheater changes offers. Returns whether it passes, and the honest
+/// party's bits of an element. If it passes, all products are right.
 fn run(parties: &Parties, layout: &Layout, column: usize, bytes: Vec<(usize, u8)>) -> (bool, Vec<u8>) {
     let honest = Mutex::new(Vec::new());
     let edits = Edits { at: SHARED_OFFERS, bytes, ..Edits::default() };
@@ -130,4 +130,18 @@ fn a_cheater_pays_for_bits_and_not_for_rows() {
         passed[1] += usize::from(passes);
     }
     assert!((3..=21).contains(&passed[0]) && passed[1] < 16, "{passed:?} of 24");
+}
+
+/// The zero test at the end would find a wrong product, too. But by then the cheater knows which elements are
+/// in one bucket.
+#[test]
+fn shared_lists_are_checked_before_shifts_are_drawn() {
+    let (parties, records) = (Parties::setup(), 3);
+    let plan = RecordPlan::of(records, Kappa::Bits40);
+    // Every MAC of the first shared list, after the list of their own.
+    let bytes = (0..32).map(|offer| (8 * offer, 1)).collect();
+    let edits = Edits { at: OFFERS + 1 + SHARED_OFFERS, bytes, ..Edits::default() };
+    let run = parties.run(edits, |source, net| source.records_in_batches(records, net).map(drop));
+    assert!(!run.passed());
+    assert_eq!(run.messages[HONEST], messages_of_lists(&plan) + OF_CHECK.end - (OFFERS + 1));
 }

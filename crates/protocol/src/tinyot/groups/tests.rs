@@ -307,8 +307,8 @@ fn no_strategy_beats_the_bound_with_two_shared_lists() {
     }
 }
 
-/// Bucket number g takes element g plus the shift of each list, times the list's scalar; a row begins with its
-/// own first element, times 1.
+/// Bucket number g takes element g plus the shift of each list, times the list's scalar; a row begins with
+/// its own first element, times 1.
 #[test]
 fn rows_take_shared_elements_as_the_shifts_and_scalars_of_both_lists_say() {
     for (kind, number) in [(&*P1, 0), (&*I2, 1)] {
