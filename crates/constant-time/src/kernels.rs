@@ -112,9 +112,9 @@ fn sums() {
     let (mut rows, mut columns, mut sum) = (secrets::bytes(16 * 48), vec![0; 4 * 48], vec![0; 48]);
     fold(&mut rows, &mut columns, &mut sum);
     let keys: Vec<[u8; 16]> = (0..16).map(|_| secrets::block()).collect();
-    LeafStreams::new(4, &keys, false).receive(0, &secrets::bytes(48), &mut columns, &mut sum);
+    LeafStreams::new(&[4], &keys, false).receive(0, &secrets::bytes(48), &mut columns, &mut sum);
     let delta: Vec<u8> = secrets::bytes(4).into_iter().map(mask).collect();
-    LeafStreams::new(4, &keys, true).send(0, &sum, &delta, &mut columns);
+    LeafStreams::new(&[4], &keys, true).send(0, &sum, &delta, &mut columns);
     let mut arena = secrets::bytes(16 * 12);
     sum_within(&mut arena, 0, 16 * 3, &[16 * 3, 16 * 6], &secrets::block());
     let table: Vec<u8> = (0..16_u8).map(|x| x.wrapping_mul(7) & 15).collect();

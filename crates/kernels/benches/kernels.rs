@@ -157,7 +157,7 @@ fn bench_blocks(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(8192));
     for depth in [1, 2, 4, 8] {
         let trees = 128 / depth;
-        let mut streams = LeafStreams::new(depth, &vec![[7; 16]; trees << depth], false);
+        let mut streams = LeafStreams::new(&vec![depth; trees], &vec![[7; 16]; trees << depth], false);
         group.bench_function(format!("128 columns of trees of depth {depth}"), |bencher| {
             bencher.iter(|| {
                 for (tree, columns) in columns.chunks_exact_mut(depth * 1024).enumerate() {

@@ -40,10 +40,16 @@ const PIECE: usize = 1024;
 
 /// The streams of the leaves of some trees.
 pub struct LeafStreams {
-    depth: usize,
+    trees: Vec<Tree>,
     /// Leaf 0 of every tree is not known, and its stream counts as zero.
     punctured: bool,
     leaves: Leaves,
+}
+
+/// Where the leaves of a tree are.
+struct Tree {
+    first: usize,
+    depth: usize,
 }
 
 /// The leaves, tree by tree.
@@ -64,32 +70,37 @@ enum Use<'a> {
 }
 
 impl LeafStreams {
-    /// From the keys of trees with `2^depth` leaves, one tree after another. If they are `punctured`, leaf 0
-    /// of each is not used.
+    /// From the keys of trees of these depths, one tree after another, with `2^depth` leaves each. If they
+    /// are `punctured`, leaf 0 of each is not used.
     ///
     /// # Panics
-    /// When the depth is not 1 to 8, or there are no whole trees.
-    pub fn new(depth: usize, keys: &[[u8; 16]], punctured: bool) -> LeafStreams {
-        assert!(
-            (1..=8).contains(&depth) && keys.len().is_multiple_of(1 << depth),
-            "whole trees of depth 1 to 8"
-        );
-        LeafStreams::with(AesIsa::best(), depth, keys, punctured)
+    /// When a depth is not 1 to 8, or there are more or fewer keys than leaves.
+    pub fn new(depths: &[usize], keys: &[[u8; 16]], punctured: bool) -> LeafStreams {
+        LeafStreams::with(AesIsa::best(), depths, keys, punctured)
     }
 
-    /// Assumes that the processor has `isa` and that sizes were checked.
-    fn with(isa: AesIsa, depth: usize, keys: &[[u8; 16]], punctured: bool) -> LeafStreams {
+    /// Assumes that the processor has `isa`.
+    fn with(isa: AesIsa, depths: &[usize], keys: &[[u8; 16]], punctured: bool) -> LeafStreams {
+        let mut leaves = 0;
+        let mut tree = |depth: &usize| {
+            assert!((1..=8).contains(depth), "trees of depth 1 to 8");
+            leaves += 1 << depth;
+            Tree { first: leaves - (1 << depth), depth: *depth }
+        };
+        let trees: Vec<_> = depths.iter().map(&mut tree).collect();
+        assert_eq!(keys.len(), leaves, "whole trees");
         let leaves = match isa {
             #[cfg(target_arch = "x86_64")]
             AesIsa::Vaes256 | AesIsa::Vaes512 => {
-                Leaves::Registers(vaes256::expand(keys), vec![0; keys.len() >> depth])
+                Leaves::Registers(vaes256::expand(keys), vec![0; trees.len()])
             }
             _ => {
+                let deepest = depths.iter().max().map_or(0, |depth| (1 << depth) + depth + 1);
                 let streams = keys.iter().map(|key| AesPrg::new(key, 0)).collect();
-                Leaves::Written(streams, Wiped::zeros(((1 << depth) + depth + 1) * PIECE))
+                Leaves::Written(streams, Wiped::zeros(deepest * PIECE))
             }
         };
-        LeafStreams { depth, punctured, leaves }
+        LeafStreams { trees, punctured, leaves }
     }
 
     /// For the holder of all leaves: writes the next piece of a tree's columns, one after another, and the
@@ -109,7 +120,7 @@ impl LeafStreams {
     /// # Panics
     /// When lengths do not fit or are no multiples of [`GRAIN`], or there is no such tree.
     pub fn send(&mut self, tree: usize, correction: &[u8], delta: &[u8], columns: &mut [u8]) {
-        assert_eq!(delta.len(), self.depth, "a byte for every column");
+        assert_eq!(delta.len(), self.trees[tree].depth, "a byte for every column");
         self.next(tree, columns, Use::Send { correction, delta });
     }
 
@@ -117,8 +128,9 @@ impl LeafStreams {
     fn next(&mut self, tree: usize, columns: &mut [u8], mut what: Use<'_>) {
         let len = what.len();
         assert!(len.is_multiple_of(GRAIN), "a part of a block");
-        assert_eq!(columns.len(), self.depth * len, "columns of another length");
-        let (first, count) = (tree << self.depth, 1 << self.depth);
+        let Tree { first, depth } = self.trees[tree];
+        assert_eq!(columns.len(), depth * len, "columns of another length");
+        let count = 1 << depth;
         match &mut self.leaves {
             Leaves::Written(leaves, memory) => {
                 let leaves = &mut leaves[first..][..count];

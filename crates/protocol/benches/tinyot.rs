@@ -51,7 +51,7 @@ fn all(c: &mut Criterion) {
         for (expansion, count) in [(4, 1 << 20), (4, 1 << 15), (2, 1 << 20)] {
             cases.push(("triples", kappa, expansion, count, triples));
         }
-        for (expansion, count) in [(4, 1 << 18), (4, 1 << 17), (4, 1 << 13), (2, 1 << 18)] {
+        for (expansion, count) in [(4, 1 << 18), (4, 1 << 17), (4, 1 << 13), (6, 1 << 18), (8, 1 << 18)] {
             cases.push(("records for inversions", kappa, expansion, count, records));
         }
         cases.push(("unit vectors of 6 bits", kappa, 4, 1 << 16, six));

@@ -33,11 +33,13 @@ const LENGTHS: [usize; 8] = [1024, 0, 16, 128, 32, 144, 1040, 2048];
 fn columns_and_corrections_are_the_sums_of_their_definition() {
     for isa in AesIsa::available() {
         for depth in 1..=8 {
-            let keys = keys(3 << depth);
-            let mut all = LeafStreams::with(isa, depth, &keys, false);
-            let mut punctured = LeafStreams::with(isa, depth, &keys, true);
+            // Another depth before it, as if columns are not a multiple of the depth.
+            let depths = [depth - depth / 5, depth, depth];
+            let keys = keys(depths.iter().map(|depth| 1 << depth).sum());
+            let mut all = LeafStreams::with(isa, &depths, &keys, false);
+            let mut punctured = LeafStreams::with(isa, &depths, &keys, true);
             let (tree, mut skip) = (1, 0);
-            let leaves = &keys[tree << depth..][..1 << depth];
+            let leaves = &keys[1 << depths[0]..][..1 << depth];
             for len in LENGTHS.into_iter().take(if depth > 5 { 6 } else { 8 }) {
                 let choices = bytes(len as u64, len);
                 let (mut columns, mut correction) = (vec![1; depth * len], vec![1; len]);
@@ -66,7 +68,7 @@ fn columns_and_corrections_are_the_sums_of_their_definition() {
 fn trees_advance_independently() {
     for isa in AesIsa::available() {
         let keys = keys(8);
-        let mut streams = LeafStreams::with(isa, 2, &keys, false);
+        let mut streams = LeafStreams::with(isa, &[2, 2], &keys, false);
         let mut next = |tree: usize| {
             let (mut columns, mut correction) = ([0; 96], [0; 48]);
             streams.receive(tree, &[0; 48], &mut columns, &mut correction);
@@ -86,7 +88,7 @@ fn the_unknown_leaf_has_no_influence() {
             let mut keys = keys(16);
             keys[0] = [unknown; 16];
             let mut columns = vec![0; 4 * 160];
-            LeafStreams::with(isa, 4, &keys, true).send(0, &[3; 160], &[0xff; 4], &mut columns);
+            LeafStreams::with(isa, &[4], &keys, true).send(0, &[3; 160], &[0xff; 4], &mut columns);
             columns
         });
         assert_eq!(columns[0], columns[1], "{isa:?}");
@@ -99,7 +101,7 @@ fn sizes_that_do_not_fit_panic() {
         [(3, 16, 32, 16), (4, 16, 32, 32), (4, 16, 16, 16), (4, 8, 16, 8)]
     {
         let call = || {
-            let mut streams = LeafStreams::new(2, &vec![[0; 16]; keys], false);
+            let mut streams = LeafStreams::new(&[2], &vec![[0; 16]; keys], false);
             streams.receive(0, &vec![0; choices], &mut vec![0; columns], &mut vec![0; correction]);
         };
         assert!(std::panic::catch_unwind(call).is_err());

@@ -54,7 +54,7 @@ impl Receiver {
     pub(super) fn new(shape: Shape, leaves: &[Seed], pool: &Arc<TilePool>) -> Receiver {
         Receiver {
             shape,
-            streams: LeafStreams::new(shape.expansion(), leaves, false),
+            streams: LeafStreams::new(&shape.depths(), leaves, false),
             tiles: Tiles::new(shape.columns() + 1, pool),
         }
     }
@@ -110,9 +110,11 @@ fn receive<'a>(
     let (columns, u) = tile.bytes_mut().split_at_mut(shape.columns() * len);
     u[..choices.len()].copy_from_slice(choices);
     u[choices.len()..].fill(0);
-    let columns = columns.chunks_exact_mut(shape.expansion() * len);
-    for (tree, (columns, correction)) in columns.zip(message.chunks_exact_mut(len)).enumerate() {
+    let mut rest = columns;
+    for (tree, correction) in message.chunks_exact_mut(len).enumerate() {
+        let (columns, others) = rest.split_at_mut(shape.depth(tree) * len);
         streams.receive(tree, u, columns, correction);
+        rest = others;
     }
     later
 }
@@ -123,7 +125,7 @@ impl Sender {
         let spread = |k: usize| mask((delta >> k) as u8);
         Sender {
             shape,
-            streams: LeafStreams::new(shape.expansion(), leaves, true),
+            streams: LeafStreams::new(&shape.depths(), leaves, true),
             delta: Zeroizing::new((0..shape.columns()).map(spread).collect()),
             tiles: Tiles::new(shape.columns(), pool),
         }
@@ -166,11 +168,11 @@ impl Sender {
     /// from a coin that was tossed after all of them were fixed, plus the column's mask. It is linear over
     /// GF(2), so honest hashes fit as the columns do; the hashes of one mask, which is used once, tell
     /// nothing else. Let a receiver choose u + e_i in tree i. Where the hash of e_i is not what it adds to
-    /// its answer for u, only one Delta_i passes: a guess, right with probability 2^-f. For all other trees
-    /// the hashes of e_i are equal, hence the e_i are, but with probability 2^-128 for each pair of trees;
-    /// and then they belong to u. So after the check, but with probability `(columns/f)^2 / 2^129` (2^-115 at
-    /// most), either all trees have the same u, or the receiver has guessed, and passed with probability
-    /// 2^-(f times the number of trees where they differ).
+    /// its answer for u, only one Delta_i passes: a guess of all bits of the tree, as many as it is deep. For
+    /// all other trees the hashes of e_i are equal, hence the e_i are, but with probability 2^-128 for each
+    /// pair of trees; and then they belong to u. So after the check, but with probability `trees^2 / 2^129`
+    /// (2^-115 at most), either all trees have the same u, or the receiver has guessed, and passed with
+    /// probability 2^-c if c bits of delta belong to the trees where they differ.
     pub(super) fn fault(expected: &[u8], response: &[u8], binding: &Binding) -> Option<Error> {
         let fault = || binding.fault("choices of oblivious transfer that are not the same in all columns");
         (!ct_eq(expected, &response[..expected.len()])).then(fault)
@@ -185,11 +187,14 @@ fn send<'a>(
     tile: &mut Tile,
     message: &'a [u8],
 ) -> &'a [u8] {
-    let (f, len) = (shape.expansion(), tile.column_bytes());
+    let len = tile.column_bytes();
     let (corrections, later) = message.split_at(shape.trees() * len);
-    let trees = tile.bytes_mut().chunks_exact_mut(f * len).zip(corrections.chunks_exact(len));
-    for ((tree, (columns, correction)), delta) in trees.enumerate().zip(delta.chunks_exact(f)) {
-        streams.send(tree, correction, delta, columns);
+    let mut rest = tile.bytes_mut();
+    for (tree, correction) in corrections.chunks_exact(len).enumerate() {
+        let depth = shape.depth(tree);
+        let (columns, others) = rest.split_at_mut(depth * len);
+        streams.send(tree, correction, &delta[shape.first_column(tree)..][..depth], columns);
+        rest = others;
     }
     later
 }
@@ -235,12 +240,14 @@ mod tests {
 
     /// Both ends as honest setup leaves them.
     fn ends(shape: Shape, delta: u128) -> (Sender, Receiver) {
-        let count = 1 << shape.expansion();
         let leaf =
             |i: usize| *blake3::hash(&i.to_le_bytes()).as_bytes().first_chunk().expect("it has 32 bytes");
-        let leaves: Vec<Seed> = (0..shape.trees() * count).map(leaf).collect();
-        let place = |i: usize| i - i % count + ((i % count) ^ usize::from(shape.alpha(delta, i / count)));
-        let punctured: Vec<Seed> = (0..leaves.len()).map(|i| leaves[place(i)]).collect();
+        let leaves: Vec<Seed> = (0..shape.leaves(shape.trees())).map(leaf).collect();
+        let punctured = |tree: usize| {
+            let (first, alpha) = (shape.leaves(tree), usize::from(shape.alpha(delta, tree)));
+            (0..1 << shape.depth(tree)).map(move |z| first + (z ^ alpha))
+        };
+        let punctured: Vec<Seed> = (0..shape.trees()).flat_map(punctured).map(|i| leaves[i]).collect();
         let pool = Arc::default();
         (Sender::new(shape, delta, &punctured, &pool), Receiver::new(shape, &leaves, &pool))
     }
@@ -267,8 +274,8 @@ mod tests {
         let (mut error, mut hash) = (vec![0; chi.len()], vec![0; GRAIN_BYTES]);
         error[0] = 1;
         weighted_sums(&mut hash, &error, &chi);
-        let columns = response.chunks_exact_mut(GRAIN_BYTES).skip(tree * shape.expansion());
-        for (k, column) in columns.take(shape.expansion()).enumerate() {
+        let columns = response.chunks_exact_mut(GRAIN_BYTES).skip(shape.first_column(tree));
+        for (k, column) in columns.take(shape.depth(tree)).enumerate() {
             add_masked(column, &hash, mask(guess >> k));
         }
         passes(&sender, &response)
@@ -277,10 +284,10 @@ mod tests {
     #[test]
     fn other_choices_in_one_tree_pass_only_with_the_right_guess_of_delta() {
         let delta = 0x0123_4567_89ab_cdef_fedc_ba98_7654_3210;
-        for (columns, expansion) in [(128, 1), (64, 2), (128, 4), (40, 5)] {
+        for (columns, expansion) in [(128, 1), (64, 2), (128, 4), (40, 5), (128, 6)] {
             let shape = Shape::new(columns, expansion).expect("it is valid");
             for tree in [0, 1, shape.trees() - 1] {
-                for guess in 0..1 << expansion {
+                for guess in 0..1 << shape.depth(tree) {
                     let passes = cheat(shape, delta, tree, guess);
                     assert_eq!(
                         passes,

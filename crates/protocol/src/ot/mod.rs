@@ -43,12 +43,12 @@
 //!
 //! **Rounds**: two for [`Pairs::setup`], one for each [`Pairs::extend`], three for [`Pairs::check`]; or three
 //! for both together, and for several forks at once ([`extend_checked`]). **Bytes** in each direction of a
-//! pair: about 32 KiB to set up; columns / f bits for a transfer; 16 / f bytes a column for each check's mask
-//! and 16 bytes a column for its answer. **Memory**: until the check, columns / 8 bytes for each transfer at
-//! each end, and 16 for its block if blocks are written before the check. All of it is reused; forks share it
-//! (`blocks.rs`, `tile.rs`). **Time**: AES encrypts `2^f / f` blocks for every 128 bits of blocks. Adding
-//! streams up, turning columns into blocks and hashing them for the check together take about as long again
-//! (`docs/benchmarks.md`).
+//! pair: about 32 KiB to set up; a bit for each tree, of which there are columns / f, rounded up, for a
+//! transfer; 16 bytes a tree for each check's mask and 16 bytes a column for its answer. **Memory**: until
+//! the check, columns / 8 bytes for each transfer at each end, and 16 for its block if blocks are written
+//! before the check. All of it is reused; forks share it (`blocks.rs`, `tile.rs`). **Time**: AES encrypts
+//! `2^f / f` blocks for every 128 bits of blocks. Adding streams up, turning columns into blocks and hashing
+//! them for the check together take about as long again (`docs/benchmarks.md`).
 //!
 //! Constant time in Delta and in choices. All secrets are wiped when they are dropped, blocks when the last
 //! of all forks is dropped.
@@ -101,7 +101,7 @@ pub const EXPANSION: usize = 4;
 pub const EXPANSION_CHOICE: Choice = Choice {
     name: "expansion",
     summary: "of oblivious transfer: with more, less is sent and more computed; 1 is the classic extension",
-    values: || vec!["1", "2", "4", "8"],
+    values: || vec!["1", "2", "4", "5", "6", "8"],
     default: Some("4"),
 };
 
@@ -264,26 +264,24 @@ impl Pairs {
     /// from hashes of this object's seeds with the label. What a party fixed when these pairs were set up
     /// holds for all their forks, and so does a check that failed in any of them. Local.
     pub fn fork(&self, label: &[u8]) -> Pairs {
-        self.fork_trees(label, 0)
+        self.fork_trees(label, self.shape)
     }
 
     /// A fork with the upper 64 of these 128 columns. Its Delta is the upper half of this one's, by
-    /// construction: the same trees lack the same leaves. The expansion must divide 64, or a tree would lie
-    /// in both halves.
+    /// construction: the same trees lack the same leaves. With an expansion of 3 or 7 a tree would lie in
+    /// both halves.
     pub fn fork_upper(&self, label: &[u8]) -> Result<Pairs> {
-        if self.shape.columns() != 128 || !64_usize.is_multiple_of(self.shape.expansion()) {
-            return Err(Error::misuse(
-                "the upper columns are those of 128, with an expansion of 1, 2, 4 or 8",
-            ));
-        }
-        Ok(self.fork_trees(label, self.shape.trees() / 2))
+        let upper = Some(self.shape).filter(|shape| shape.columns() == 128).and_then(|all| all.upper_half());
+        let upper = upper.ok_or_else(|| {
+            Error::misuse("the upper columns are those of 128, with an expansion of 1, 2, 4, 5, 6 or 8")
+        })?;
+        Ok(self.fork_trees(label, upper))
     }
 
-    /// A fork of the trees from this one on.
-    fn fork_trees(&self, label: &[u8], first: usize) -> Pairs {
-        let shape = self.shape.without_trees(first);
+    /// A fork of the last trees, which have this shape.
+    fn fork_trees(&self, label: &[u8], shape: Shape) -> Pairs {
         let delta = Zeroizing::new(*self.delta >> (self.shape.columns() - shape.columns()));
-        let skipped = first << shape.expansion();
+        let skipped = self.shape.leaves(self.shape.trees() - shape.trees());
         let tiles = if shape == self.shape { self.tiles.clone() } else { Arc::default() };
         let derived = |seeds: &Zeroizing<Vec<tree::Seed>>| {
             let seeds = &seeds[skipped..];

@@ -1,7 +1,8 @@
 //! All seeds but one for the sender of extended transfers, from base transfers: punctured pseudorandom
 //! functions on trees.
 //!
-//! The receiver grows a binary tree of seeds of depth f (Goldreich, Goldwasser and Micali 1986). The other
+//! The receiver grows a binary tree of seeds of depth f, or less by one where f does not divide the columns
+//! (Goldreich, Goldwasser and Micali 1986). The other
 //! side has the point alpha. At each level it learns, by one base transfer, the sum of all nodes on the side
 //! that its path does not take. It knows all of these nodes but one from the levels above. So it gets every
 //! leaf except number alpha (Boyle et al. 2019; Roy 2022, "SoftSpokenOT", ePrint 2022/192, section 6). Base
@@ -49,11 +50,11 @@ pub(super) fn grow(
     shape: Shape,
     keys: &[[Key; 2]],
 ) -> Result<(Zeroizing<Vec<Seed>>, Vec<u8>)> {
-    let depth = shape.expansion();
-    let mut leaves = Zeroizing::new(Vec::with_capacity(shape.trees() << depth));
+    let mut leaves = Zeroizing::new(Vec::with_capacity(shape.leaves(shape.trees())));
     let mut message = Vec::with_capacity(message_bytes(shape));
     let mut all = binding.hasher("tree: all digests");
-    for (tree, keys) in keys.chunks_exact(depth).enumerate() {
+    for (tree, depth) in shape.depths().into_iter().enumerate() {
+        let keys = &keys[shape.first_column(tree)..][..depth];
         let mut nodes = Zeroizing::new(vec![Seed::default()]);
         random_bytes(&mut nodes[0])?;
         for (level, keys) in keys.iter().enumerate() {
@@ -77,13 +78,13 @@ pub(super) fn grow(
     Ok((leaves, message))
 }
 
-/// The choices of base transfers that lead to all leaves but those numbered by delta, `expansion` bits a
-/// tree.
+/// The choices of base transfers that lead to all leaves but those numbered by delta, a bit for each level of
+/// each tree.
 pub(super) fn choices(shape: Shape, delta: u128) -> Zeroizing<Vec<u8>> {
     let mut choices = Zeroizing::new(Vec::with_capacity(shape.columns()));
-    for tree in 0..shape.trees() {
+    for (tree, depth) in shape.depths().into_iter().enumerate() {
         let alpha = shape.alpha(delta, tree);
-        choices.extend((0..shape.expansion()).map(|level| 1 ^ path_bit(shape, alpha, level)));
+        choices.extend((0..depth).map(|level| 1 ^ path_bit(depth, alpha, level)));
     }
     choices
 }
@@ -97,18 +98,19 @@ pub(super) fn puncture(
     message: &[u8],
     retired: &Retirement,
 ) -> Result<Zeroizing<Vec<Seed>>> {
-    let depth = shape.expansion();
-    let tree_bytes = depth * SUMS_BYTES + DIGEST_BYTES;
-    let (trees, expected) = message.split_at(shape.trees() * tree_bytes);
-    let mut leaves = Zeroizing::new(Vec::with_capacity(shape.trees() << depth));
+    let mut rest = message;
+    let mut leaves = Zeroizing::new(Vec::with_capacity(shape.leaves(shape.trees())));
     let mut all = binding.hasher("tree: all digests");
-    for (tree, (keys, message)) in keys.chunks_exact(depth).zip(trees.chunks_exact(tree_bytes)).enumerate() {
+    for (tree, depth) in shape.depths().into_iter().enumerate() {
+        let keys = &keys[shape.first_column(tree)..][..depth];
         let alpha = shape.alpha(delta, tree);
-        let (sums, digest_sum) = message.split_at(depth * SUMS_BYTES);
+        let (sums, later) = rest.split_at(depth * SUMS_BYTES);
+        let (digest_sum, later) = later.split_at(DIGEST_BYTES);
+        rest = later;
         let mut nodes = Zeroizing::new(vec![Seed::default()]);
         for (level, (key, sums)) in keys.iter().zip(sums.as_chunks::<SUMS_BYTES>().0).enumerate() {
             let prefix = usize::from(alpha) >> (depth - level);
-            let bit = path_bit(shape, alpha, level);
+            let bit = path_bit(depth, alpha, level);
             nodes = next_level(binding, [tree, level, prefix], &nodes, bit, key, sums);
         }
         let mut digests = vec![Digest::default(); nodes.len()];
@@ -125,7 +127,7 @@ pub(super) fn puncture(
     }
     let all = *all.finalize().as_bytes();
     let fault = || binding.fault("a tree of seeds that is not consistent");
-    retired.judge_guess(|| (!ct_eq(&all, expected)).then(fault))?;
+    retired.judge_guess(|| (!ct_eq(&all, rest)).then(fault))?;
     Ok(leaves)
 }
 
@@ -170,9 +172,9 @@ fn unshift(digests: &mut [Digest], alpha: u8) {
     }
 }
 
-/// Which way the path to alpha goes from a level.
-fn path_bit(shape: Shape, alpha: u8, level: usize) -> u8 {
-    alpha >> (shape.expansion() - 1 - level) & 1
+/// Which way the path to alpha goes from a level of a tree of this depth.
+fn path_bit(depth: usize, alpha: u8, level: usize) -> u8 {
+    alpha >> (depth - 1 - level) & 1
 }
 
 fn children(binding: &Binding, at: [usize; 3], seed: &Seed) -> [Seed; 2] {
@@ -247,7 +249,7 @@ mod tests {
             let got = punctured(&binding(), shape, &chosen, &message).expect("honest");
             for tree in 0..shape.trees() {
                 let alpha = usize::from(shape.alpha(DELTA, tree));
-                let row = tree << expansion..(tree + 1) << expansion;
+                let row = shape.leaves(tree)..shape.leaves(tree + 1);
                 for (z, got) in got[row.clone()].iter().enumerate() {
                     let expected = if z == 0 { Seed::default() } else { grown[row.start + (z ^ alpha)] };
                     assert_eq!(*got, expected, "expansion {expansion}, tree {tree}, leaf {z}");
@@ -259,7 +261,7 @@ mod tests {
     /// A wrong sum for the side that the other learns is found; for the other side it changes nothing.
     #[test]
     fn a_wrong_correction_is_found_or_without_effect() {
-        for expansion in [1, 2, 4, 8] {
+        for expansion in [1, 2, 4, 6, 8] {
             let shape = shape(expansion);
             let (keys, chosen) = base_keys(shape);
             let (_, message) = grow(&binding(), shape, &keys).expect("randomness");

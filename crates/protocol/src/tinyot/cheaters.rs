@@ -31,6 +31,18 @@ const OF_CHECK: std::ops::Range<u64> = CHECK..CHECK + 2 + 1 + 4;
 /// rho.
 const RHO: u64 = CHECK + 2;
 
+/// What a phase of records opens: differences, and sums for MACs, of both kinds.
+pub(super) const OPENINGS: u64 = 4;
+
+/// Messages of the lists of a phase of records, if each is one tile: of each kind a list of its own, shared
+/// ones with bits for y before, and bits for MACs.
+pub(super) fn messages_of_lists(plan: &RecordPlan) -> u64 {
+    let shared = (plan.shared_16 + plan.shared_4) as u64;
+    2 * (OFFERS + 1) + (2 * OFFERS + 1) * shared + 2 * OFFERS
+}
+
+mod shared;
+
 /// Both parties' setups, from which every run takes forks under a key of its own, with the same shares.
 struct Parties {
     sources: [TinyOt; 2],
@@ -391,14 +403,13 @@ fn wrong_differences_and_corrections_are_always_caught() {
         }
     }
 
-    let plan = RecordPlan::of(records, Kappa::Bits40);
-    let lists = (plan.lists_16 + plan.lists_4) as u64;
-    // Differences of both kinds, then coins; in between all of phase 2, of which products for zero tests are
-    // left from phase 1.
-    let of_second = of_records - 6 - 3 - 2 - 2;
-    let of_first = of_second - 2 - 7 - 3 - (OFFERS + 1) * lists - 2 - 2;
-    assert_eq!(of_first, (OFFERS + 1) * lists + OF_CHECK.end - (OFFERS + 1) + 2);
-    for at in [of_first, of_first + 1, of_second, of_second + 1] {
+    // Differences of both kinds, and sums for the MACs of both, then coins; in between all of phase 2, of
+    // which products for zero tests are left from phase 1.
+    let lists = messages_of_lists(&RecordPlan::of(records, Kappa::Bits40));
+    let of_second = of_records - 6 - 3 - 2 - OPENINGS;
+    let of_first = of_second - 2 - 7 - 3 - lists - 2 - OPENINGS;
+    assert_eq!(of_first, lists + OF_CHECK.end - (OFFERS + 1) + 2);
+    for at in (of_first..of_first + OPENINGS).chain(of_second..of_second + OPENINGS) {
         for bytes in [vec![(0, 1)], vec![(0, 0x3f)]] {
             let edits = Edits { at, bytes, ..Edits::default() };
             assert!(!parties.run(edits, make_records).passed(), "message {at}");

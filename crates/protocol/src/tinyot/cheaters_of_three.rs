@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use polyclave_field::{Gf2_64, MacField};
 
 use super::abit::Lie;
-use super::cheaters::{COUNT, OFFERS, Target, assert_products, kinds, products};
+use super::cheaters::{COUNT, OFFERS, OPENINGS, Target, assert_products, kinds, messages_of_lists, products};
 use super::edits::{Edited, Edits};
 use super::lists::List;
 use super::plan::RecordPlan;
@@ -252,36 +252,57 @@ fn another_bit_of_y_towards_one_honest_party_passes_the_check_exactly_if_x_is_ze
 
 const RECORDS: usize = 3;
 
-/// Where the messages of a batch of records are: four for each list, the random element, and products for
-/// zero tests.
+/// Where the messages of a batch of records are: those of all lists of a phase, the random element, and
+/// products for zero tests.
 struct Places {
+    plan: RecordPlan,
     lists: u64,
 }
 
 impl Places {
     fn of_batch() -> Self {
         let plan = RecordPlan::of(RECORDS, Kappa::Bits40);
-        Places { lists: (plan.lists_16 + plan.lists_4) as u64 }
+        Places { plan, lists: messages_of_lists(&plan) }
     }
 
     /// What the check of a phase opens: after its coins.
     fn rho(&self, phase: u64) -> u64 {
         let products = 4;
-        let of_first = 4 * self.lists + 3 + products + 2;
         match phase {
-            0 => of_first,
-            _ => self.differences(0) + 2 + 2 + 4 * self.lists + 3 + 2,
+            0 => self.lists + 3 + products + 2,
+            _ => self.second() + self.lists + 3 + 2,
         }
     }
 
-    /// The differences of the first kind, after the zero test and coins; then those of the second.
+    /// What the phase opens, after the zero test and coins: differences of the first kind, of the second, and
+    /// sums for the MACs of both.
     fn differences(&self, phase: u64) -> u64 {
         self.rho(phase) + 1 + 4 + 2
     }
 
+    /// Where phase 2 begins, after coins.
+    fn second(&self) -> u64 {
+        self.differences(0) + OPENINGS + 2
+    }
+
+    /// The offers of a phase that begins there.
+    fn offers(&self, phase: u64) -> Vec<u64> {
+        let (mut at, mut offers) = (if phase == 0 { 0 } else { self.second() }, Vec::new());
+        for shared in [self.plan.shared_16, self.plan.shared_4] {
+            offers.push(at + OFFERS);
+            at += OFFERS + 1;
+            for _ in 0..shared {
+                offers.push(at + 2 * OFFERS);
+                at += 2 * OFFERS + 1;
+            }
+            at += OFFERS;
+        }
+        offers
+    }
+
     /// What is opened of the bits of the results' masks: after coins, bits, a random element and coins.
     fn bits(&self) -> u64 {
-        self.differences(1) + 2 + 2 + 3 + 3 + 2
+        self.differences(1) + OPENINGS + 2 + 3 + 3 + 2
     }
 
     /// All messages: coins and the zero test come last.
@@ -297,23 +318,34 @@ fn make_records(source: &mut TinyOt, net: &mut dyn Net) -> Result<Inverses<Gf2_6
 #[test]
 fn other_bits_towards_one_honest_party_never_give_records() {
     let parties = Parties::setup();
-    // Calls that make bits: one for each list, for the random element of each check and of the bits, for
-    // products, and for the bits.
-    let (lists, plan) = (Places::of_batch().lists, RecordPlan::of(RECORDS, Kappa::Bits40));
-    let second = lists + 2;
-    // The first lists of both kinds of phase 2 have no y of their own.
-    let without_y = [second, second + plan.lists_4 as u64, lists + 1];
-    let calls = second + lists + 3;
-    for call in 0..calls {
-        let is_list = call < lists || (second..second + lists).contains(&call);
-        if is_list || call == lists + 1 {
+    // Calls that make bits, wide and narrow: for each kind one for the list of its own, two for each shared
+    // list, and one for MACs; then one for the random element of the check, and in phase 1 one for products.
+    // At the end the bits, and a random element for them.
+    let plan = Places::of_batch().plan;
+    let mut calls = Vec::new();
+    for phase in 0..2 {
+        for shared in [plan.shared_16, plan.shared_4] {
+            // In phase 2 it has no y of its own.
+            calls.push((true, phase == 0));
+            (0..shared).for_each(|_| calls.extend([(false, true), (true, false)]));
+            calls.push((false, true));
+        }
+        calls.push((false, true));
+        if phase == 0 {
+            calls.push((true, false));
+        }
+    }
+    calls.extend([(false, true); 2]);
+    for (call, (wide, narrow)) in (0..).zip(calls.iter().copied()) {
+        if wide {
             // The last products of eight are used first.
             assert!(!parties.run(&Cheats::lies(call, 0xff, 0), make_records).passed(&[1, 2]), "{call}");
         }
-        if !without_y.contains(&call) {
+        if narrow {
             assert!(!parties.run(&Cheats::lies(call, 0, 1), make_records).passed(&[1, 2]), "{call}");
         }
     }
+    let calls = calls.len() as u64;
     assert!(parties.run(&Cheats::lies(calls, 1, 1), make_records).passed(&[0, 1, 2]));
 }
 
@@ -321,9 +353,9 @@ fn other_bits_towards_one_honest_party_never_give_records() {
 #[test]
 fn wrong_openings_of_every_kind_are_always_caught() {
     let (parties, places) = (Parties::setup(), Places::of_batch());
-    let differences = [0, 1].map(|phase| [places.differences(phase), places.differences(phase) + 1]);
+    let opened = [0, 1].map(|phase| places.differences(phase)..places.differences(phase) + OPENINGS);
     let words = [places.rho(0), places.rho(1), places.bits()];
-    for at in differences.concat().into_iter().chain(words) {
+    for at in opened.into_iter().flatten().chain(words) {
         for to in [1, 2] {
             let edits = Edits { at, bytes: vec![(0, 1)], to: vec![to], ..Edits::default() };
             let run = parties.run(&Cheats::edits(edits), make_records);
@@ -366,7 +398,8 @@ fn silence_counts_once_the_coins_of_a_check_are_known() {
         (places.rho(0) - 1, true),
         (places.rho(0), true),
         (places.differences(0), true),
-        (places.differences(0) + 2 + 2 + OFFERS, false),
+        (places.differences(0) + OPENINGS - 1, true),
+        (places.second() + OFFERS, false),
         (places.rho(1), true),
         (places.bits(), true),
         (places.all() - 1, true),
@@ -389,11 +422,13 @@ fn silence_counts_once_the_coins_of_a_check_are_known() {
 #[test]
 fn no_wrong_message_gives_wrong_records() {
     let (mut parties, places) = (Parties::setup(), Places::of_batch());
-    let second = places.differences(0) + 2 + 2;
-    let of_lists = |from: u64| (0..places.lists).map(move |list| from + 4 * list + OFFERS);
-    let ranges = [places.rho(0) - 2..second, places.rho(1) - 2..places.differences(1) + 4];
-    let last = places.bits() - 2..places.all();
-    let others = of_lists(0).chain(of_lists(second)).chain(ranges.into_iter().flatten()).chain(last);
+    let ranges = [
+        places.rho(0) - 2..places.second(),
+        places.rho(1) - 2..places.differences(1) + OPENINGS + 2,
+        places.bits() - 2..places.all(),
+    ];
+    let offers = [0, 1].map(|phase| places.offers(phase)).concat();
+    let others = offers.into_iter().chain(ranges.into_iter().flatten());
     let (mut caught, mut passed) = (0, 0);
     for at in (0..OFFERS).chain(others) {
         let (to, byte) = (1 + at as usize % 2, 12_345 * at as usize);

@@ -5,8 +5,11 @@ use zeroize::Zeroizing;
 
 use super::abit::{AT_ONCE, Rows, Transfers};
 use super::coset_check::{self, Products};
-use super::lists::{BitRows, FieldBits, List, Scratch};
+use super::groups::Layout;
+use super::lists::{BitRows, Column, FieldBits, List};
 use super::products::{Elements, Kind, Made, Offers};
+use super::shared::{SharedList, SharedOffers, Tile};
+use super::subfield::Subfield;
 use super::word_products::WordOffers;
 use super::{Key, between_two};
 use crate::authenticated::{Authenticated, Product};
@@ -19,8 +22,8 @@ pub(super) struct Maker {
     pub(super) key: Key,
     pub(super) transfers: Transfers,
     pub(super) offers: Offers,
+    shared_offers: SharedOffers,
     word_offers: Option<WordOffers>,
-    pub(super) scratch: Scratch,
     pub(super) rows: BitRows,
     /// For zero tests.
     products: Vec<Product<Gf2_64>>,
@@ -39,9 +42,9 @@ impl Maker {
         Maker {
             key: key.clone(),
             offers: Offers::new(label, key, transfers.delta()),
+            shared_offers: SharedOffers::new(label, key, transfers.delta()),
             word_offers: only_peer.map(|peer| WordOffers::new(label, [me, peer], transfers.delta())),
             transfers,
-            scratch: Scratch::new(),
             rows: BitRows::new(),
             products: Vec::new(),
         }
@@ -64,7 +67,7 @@ impl Maker {
             let len = at_once.min(count - start);
             let random = if given.is_none() { Rows { rows: kind.y.bits(), len } } else { Rows::NONE };
             let [x, y] = self.transfers.make(Rows { rows: kind.x.bits(), len }, random, net)?;
-            list.x.set_values(start, len, kind.x, &x);
+            list.x.set_values(start, len, kind.x, (0, &x));
             let factor = match given {
                 Some(given) => given.part(start, len),
                 None => {
@@ -76,6 +79,51 @@ impl Maker {
             let kept = list.x.kept(start, len, kind.x, squares);
             let made = Made { z: list.z.part_mut(start, len), kept };
             self.offers.multiply(kind, &x, factor, made, net)?;
+        }
+        Ok(())
+    }
+
+    /// Fills shared list b with products of random x and random y. Provisional until it is checked. With
+    /// `squares` it has MACs of the squares of x.
+    pub(super) fn fill_shared(
+        &mut self,
+        list: &mut SharedList,
+        layout: &Layout,
+        b: usize,
+        squares: bool,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        self.random_column(&mut list.y, layout.products, layout.kind.y, net)?;
+        let (x, columns, coordinates) = (layout.kind.x, layout.columns(), layout.coordinates());
+        let at_once = AT_ONCE / (x.bits() * coordinates);
+        for start in (0..columns).step_by(at_once) {
+            let len = at_once.min(columns - start);
+            let rows = Rows { rows: x.bits() * coordinates, len };
+            let [bits, _] = self.transfers.make(rows, Rows::NONE, net)?;
+            for (a, column) in list.x.iter_mut().enumerate() {
+                column.set_values(start, len, x, (a * x.bits(), &bits));
+            }
+            let tile = Tile { layout, b, start, len, squares };
+            self.shared_offers.multiply(tile, &bits, list, net)?;
+        }
+        list.sum_words(layout, b);
+        Ok(())
+    }
+
+    /// Sets a column to random elements of a field.
+    pub(super) fn random_column(
+        &mut self,
+        column: &mut Column,
+        count: usize,
+        field: &Subfield,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let at_once = 2 * AT_ONCE / field.bits();
+        for start in (0..count).step_by(at_once) {
+            let len = at_once.min(count - start);
+            let [_, bits] = self.transfers.make(Rows::NONE, Rows { rows: field.bits(), len }, net)?;
+            let bits = FieldBits { field, bits: &bits, key: &self.key };
+            column.set(start, len, bits, false, &mut self.rows)?;
         }
         Ok(())
     }

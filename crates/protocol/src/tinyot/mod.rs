@@ -11,6 +11,7 @@
 //! | `products.rs` | products of elements of which a cheater may guess some bits | Wang, Ranellucci, Katz 2017; own |
 //! | `coset_check.rs` | their check | own |
 //! | `rotation.rs` | products of which it knows nothing | TinyOT's buckets; own |
+//! | `groups.rs`, `shared.rs` | the same for records, with lists that several products share | own |
 //! | `lists.rs`, `maker.rs`, `plan.rs` | what they are made of, and how many | |
 //! | `subfield.rs` | the subfields of GF(2^8) | |
 //! | `gates.rs` | triples of bits | |
@@ -48,6 +49,7 @@
 mod abit;
 mod coset_check;
 mod gates;
+mod groups;
 mod lists;
 mod maker;
 mod opening;
@@ -56,6 +58,7 @@ mod products;
 mod records;
 mod rotation;
 mod share;
+mod shared;
 mod source;
 mod subfield;
 mod unit_vectors;
@@ -123,7 +126,7 @@ pub struct TinyOt {
 
 impl TinyOt {
     /// Everything that is needed once. `label` names the session and is used once
-    /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1, 2, 4 or 8, trades
+    /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1, 2, 4, 5, 6 or 8, trades
     /// computation for communication ([`crate::ot`]). It and kappa are the same at all parties. Two rounds.
     ///
     /// Among more than two parties, a cheater can take another key towards another peer. The caller has to

@@ -5,9 +5,11 @@
 //! too much is thrown away; it is as good as the rest.
 
 use super::Kappa;
+use super::groups::{MAX_GROUP, log2_error, most_shared};
 use super::rotation::fewest_lists;
 
-/// The most records of a batch: its lists take 43 bytes a product, 101 MB at nine lists.
+/// The most records of a batch: what is in work of a phase takes 288 bytes a record, 75 MB at nine shared
+/// lists, and masks 14 MB.
 const MAX_RECORDS: usize = 1 << 18;
 /// The most gates of a batch: 43 bytes a product, 180 MB at four lists.
 const MAX_GATES: usize = 1 << 20;
@@ -24,10 +26,12 @@ const WIDE: usize = 3;
 pub(super) struct RecordPlan {
     /// N.
     pub(super) records: usize,
-    /// Lists of products of x in GF(16).
-    pub(super) lists_16: usize,
-    /// Lists of products of x in GF(4).
-    pub(super) lists_4: usize,
+    /// k: the elements of a bucket (`groups.rs`).
+    pub(super) group: usize,
+    /// Shared lists of products of x in GF(16): D - 1.
+    pub(super) shared_16: usize,
+    /// Shared lists of pairs of products of x in GF(4): D - 1.
+    pub(super) shared_4: usize,
 }
 
 /// A batch of products of bits.
@@ -49,27 +53,42 @@ pub(super) struct VectorPlan {
 }
 
 impl RecordPlan {
-    /// With `records` records.
-    pub(super) fn with(records: usize, kappa: Kappa) -> RecordPlan {
-        let lists = |bits| fewest_lists(records, bits, KINDS_OF_RECORDS, kappa);
-        RecordPlan { records, lists_16: lists(4), lists_4: lists(2) }
+    /// With `records` records and so many elements in a bucket, if lists can be safe then.
+    fn with(records: usize, group: usize, kappa: Kappa) -> Option<RecordPlan> {
+        let wanted = -f64::from(kappa.bits()) - (KINDS_OF_RECORDS as f64).log2() + 1e-9;
+        let shared = |x: usize| {
+            let columns = records / (group * 4 / x);
+            let is_safe = |shared: &usize| log2_error(columns, [group, *shared], [x, 4]) <= wanted;
+            (1..=most_shared(group)).find(is_safe)
+        };
+        Some(RecordPlan { records, group, shared_16: shared(4)?, shared_4: shared(2)? })
     }
 
     /// The next batch if `missing` records are missing, 1 at least.
     pub(super) fn of(missing: usize, kappa: Kappa) -> RecordPlan {
-        cheapest(missing, MAX_RECORDS, |records| {
-            let plan = RecordPlan::with(records, kappa);
-            (plan.bits_of_a_record(), plan)
-        })
+        let groups = || (0..=MAX_GROUP.ilog2()).map(|log| 1 << log);
+        let powers = (0..=MAX_RECORDS.ilog2()).map(|log| 1 << log).filter(|size| *size > missing);
+        let sizes = powers.chain([missing.min(MAX_RECORDS).next_multiple_of(2 * MAX_GROUP)]);
+        // Rows of whole bytes of pairs.
+        let plans = sizes.flat_map(|size| groups().map(move |group| (size, group)));
+        let plans = plans.filter(|(size, group)| size.is_multiple_of(2 * group));
+        let plans = plans.filter_map(|(size, group)| RecordPlan::with(size, group, kappa));
+        let cost =
+            |plan: &RecordPlan| (plan.records * plan.bits_of_a_record()).div_ceil(missing.min(plan.records));
+        plans.min_by_key(cost).expect("the largest batch is safe")
     }
 
-    /// What a record costs, in narrow bits.
+    /// What a record costs, in bits, about, at the usual expansion: wide bits with the MACs of offers, values
+    /// of offers, narrow bits, and what is opened.
     fn bits_of_a_record(&self) -> usize {
-        let (b, c) = (self.lists_16, self.lists_4);
-        let wide = 2 * 4 * b + 2 * 2 * c;
-        // Narrow bits of P1, I1, I2 and P3, and the mask of the result.
-        let narrow = 4 * b + 2 * c + 4 * (c - 1) + 8 * (b - 1) + 8;
-        WIDE * wide + narrow
+        let kind = |x: usize, y: usize, shared: usize, own_y: usize| {
+            let wide = x + (shared * x).div_ceil(self.group);
+            96 * wide + x * y + shared * x * y * (4 / x) + 16 * y * (own_y + shared + 1) + y * (shared + 1)
+        };
+        kind(4, 4, self.shared_16, 1)
+            + kind(4, 8, self.shared_16, 0)
+            + kind(2, 2, self.shared_4, 1)
+            + kind(2, 4, self.shared_4, 0)
     }
 }
 
@@ -112,22 +131,10 @@ fn cheapest<P>(missing: usize, most: usize, plan: impl Fn(usize) -> (usize, P)) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::rotation::log2_error;
     use super::*;
 
     #[test]
     fn lists_are_as_many_as_the_bound_asks_for() {
-        for (kappa, bits, least) in [
-            (Kappa::Bits40, 4, [126_910, 1_003, 90, 21]),
-            (Kappa::Bits40, 2, [454_047, 3_722, 337, 80]),
-            (Kappa::Bits64, 4, [515_000_000, 256_565, 5_700, 581]),
-            (Kappa::Bits64, 2, [1_860_000_000, 952_695, 21_563, 2_221]),
-        ] {
-            for (lists, least) in (3..).zip(least).filter(|(_, least)| *least < 1 << 24) {
-                assert_eq!(fewest_lists(least, bits, 4, kappa), lists, "{kappa:?} {bits}");
-                assert_eq!(fewest_lists(least - 1, bits, 4, kappa), lists + 1, "{kappa:?} {bits}");
-            }
-        }
         assert_eq!(fewest_lists(370_728, 1, 1, Kappa::Bits40), 3);
         assert_eq!(fewest_lists(370_727, 1, 1, Kappa::Bits40), 4);
         assert_eq!(fewest_lists(1 << 20, 1, 1, Kappa::Bits64), 4);
@@ -137,20 +144,23 @@ mod tests {
     #[test]
     fn plans_are_safe_and_make_enough() {
         for kappa in [Kappa::Bits40, Kappa::Bits64] {
-            for missing in [1, 2, 160, 1_000, 5_000, 200_000, 262_144, 5_000_000] {
+            for missing in [1, 2, 3, 160, 1_000, 5_000, 200_000, 262_144, 5_000_000] {
                 let plan = RecordPlan::of(missing, kappa);
-                let error = |bits, lists| log2_error(plan.records, lists, bits).exp2();
-                let leak = 2.0 * error(4, plan.lists_16) + 2.0 * error(2, plan.lists_4);
+                let RecordPlan { records, group, shared_16, shared_4 } = plan;
+                let error = |columns, shared, x| log2_error(columns, [group, shared], [x, 4]).exp2();
+                let leak = 2.0 * error(records / group, shared_16, 4)
+                    + 2.0 * error(records / (2 * group), shared_4, 2);
                 assert!(leak.log2() <= -f64::from(kappa.bits()) + 1e-9, "{plan:?}");
-                assert!(plan.records >= missing.min(MAX_RECORDS), "{plan:?}");
+                assert!(records >= missing.min(MAX_RECORDS), "{plan:?}");
+                assert!(records <= MAX_RECORDS && records.is_multiple_of(2 * group), "{plan:?}");
+                assert!(group <= MAX_GROUP && shared_16.max(shared_4) <= most_shared(group), "{plan:?}");
                 let plan = GatePlan::of(missing, kappa);
-                assert!(log2_error(plan.gates, plan.lists, 1) <= -f64::from(kappa.bits()) + 1e-9);
+                let error = super::super::rotation::log2_error(plan.gates, plan.lists, 1);
+                assert!(error <= -f64::from(kappa.bits()) + 1e-9);
                 assert!(plan.gates >= missing.min(MAX_GATES) && plan.gates <= MAX_GATES.max(missing));
             }
         }
         let plan = RecordPlan::of(1 << 18, Kappa::Bits64);
-        assert_eq!((plan.records, plan.lists_16, plan.lists_4), (1 << 18, 4, 5));
-        let plan = RecordPlan::of(1 << 17, Kappa::Bits40);
-        assert_eq!((plan.records, plan.lists_16, plan.lists_4), (1 << 17, 3, 4));
+        assert_eq!(plan, RecordPlan { records: 1 << 18, group: 8, shared_16: 4, shared_4: 5 });
     }
 }

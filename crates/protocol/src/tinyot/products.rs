@@ -59,7 +59,7 @@ pub(super) struct Kind {
     pub(super) x: &'static Subfield,
     pub(super) y: &'static Subfield,
     /// From the coordinates of y to y b_k, for each k.
-    maps: Vec<Map>,
+    pub(super) maps: Vec<Map>,
 }
 
 impl Kind {
@@ -436,7 +436,7 @@ fn upper(pad: u128) -> u8 {
 }
 
 /// What of a block is kept.
-fn upper_word(block: u128) -> u64 {
+pub(super) fn upper_word(block: u128) -> u64 {
     (block >> 64) as u64
 }
 

@@ -2,13 +2,13 @@
 //! (docs/protocols/tower-material.md).
 //!
 //! With x = omega x1 + x0 over GF(16) and N = zeta n1 + n0 over GF(4), the masks and what is quadratic in
-//! them follow from four kinds of products (`products.rs`, `rotation.rs`). **Phase 1**: x1 x0 in GF(16), and
+//! them follow from four kinds of products (`products.rs`, `groups.rs`). **Phase 1**: x1 x0 in GF(16), and
 //! n1 n0 in GF(4), give Lx = omega X + Y, Lx^16 = (omega + 1) X + Y, Lx^17 = nu X^2 + Z + Y^2, with nu =
 //! omega^17; in the same way Ln, Ln^4 and Ln^5 with zeta and mu = zeta^5. **Phase 2**: X in GF(4) times Ln^4
-//! gives X, Lm = X^2 and X Ln^4; Lv in GF(16) times Lx^16 gives Lv and Lv Lx^16. The first list of phase 2
-//! offers the masks of phase 1, which lie under the same index; so the bucket's y is that mask.
+//! gives X, Lm = X^2 and X Ln^4; Lv in GF(16) times Lx^16 gives Lv and Lv Lx^16. The products of phase 2 have
+//! lists of their own, which offer the masks of phase 1 under the same index; so a product's y is that mask.
 //!
-//! *Reuse of a mask as payload.* A product never tells anything of y (`products.rs`), and d_b = y_1 + y_b is
+//! *Reuse of a mask as payload.* A product never tells anything of y (`products.rs`), and d_b = y + y_b is
 //! masked by a fresh y_b. The masks that are offered are linear in X and Y of phase 1, so errors in what
 //! phase 1 opened, which spoil only Z, do not reach them. They are found by the zero test at the end, before
 //! any record is handed out.
@@ -37,12 +37,15 @@ use zeroize::Zeroizing;
 use super::TinyOt;
 use super::abit::{AT_ONCE, PIECE, Rows};
 use super::coset_check::{Products, open_word};
-use super::lists::{Buckets, Column, Combination, List, Scalar};
+use super::groups::{
+    Layout, Lists, Outcome, Turns, authenticate, combine, error_of_buckets, open_differences,
+};
+use super::lists::{Column, List, Scalar};
 use super::maker::Maker;
 use super::opening::context;
 use super::plan::RecordPlan;
 use super::products::{Elements, Kind};
-use super::rotation::{Rotation, open_differences};
+use super::shared::SharedList;
 use super::subfield::{BYTE, GF4, GF16};
 use crate::authenticated::{Coefficients, Element, Inverses, zero_test_of};
 use crate::interface::net::Net;
@@ -99,9 +102,8 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| Kinds {
 /// One kind of products in a phase.
 struct Part<'a> {
     name: &'a str,
-    kind: &'a Kind,
-    lists: usize,
-    /// What is offered in the first list, if that is not random.
+    layout: Layout,
+    /// What is offered in the list of their own, if that is not random.
     given: Option<Elements<'a>>,
     /// Whether squares of x, and of y if it is random, are wanted.
     squares: bool,
@@ -110,9 +112,51 @@ struct Part<'a> {
 /// Memory for batches, kept for the next one.
 #[derive(Default)]
 pub(super) struct Room {
-    lists: Vec<List>,
+    parts: [PartRoom; 2],
     /// Lx, Lx^16, Lx^17, Ln, Ln^4, Ln^5 of a batch.
     masks: [Column; 6],
+}
+
+/// Of one kind of products of a phase.
+#[derive(Default)]
+struct PartRoom {
+    own: List,
+    shared: Vec<SharedList>,
+    /// For the MACs of the products.
+    random: Column,
+    outcome: Outcome,
+}
+
+impl PartRoom {
+    fn make_room(&mut self, layout: &Layout) {
+        self.own.make_room(layout.products);
+        self.shared.resize_with(layout.shared.max(self.shared.len()), SharedList::default);
+        self.shared.iter_mut().take(layout.shared).for_each(|list| list.make_room(layout));
+        self.random.make_room(layout.products);
+        self.outcome.x.make_room_for_squares(layout.products);
+        self.outcome.z.make_room(layout.products);
+    }
+}
+
+impl Part<'_> {
+    fn lists<'r>(&'r self, room: &'r PartRoom) -> Lists<'r> {
+        Lists {
+            own: &room.own,
+            shared: &room.shared[..self.layout.shared],
+            y: self.given.unwrap_or(room.own.y.part(0, self.layout.products)),
+        }
+    }
+}
+
+/// Products of some buckets in a row.
+struct Buckets<'a> {
+    x: Elements<'a>,
+    y: Elements<'a>,
+    z: Elements<'a>,
+    /// MACs of the squares of x, if they are wanted.
+    x_square_macs: &'a [u64],
+    /// MACs of the squares of y, if they are wanted and y is not given.
+    y_square_macs: &'a [u64],
 }
 
 const OF_X: usize = 0;
@@ -146,25 +190,31 @@ impl TinyOt {
         made: &mut Inverses<Gf2_64>,
         net: &mut dyn Net,
     ) -> Result<()> {
-        let RecordPlan { records, lists_16, lists_4 } = plan;
-        let (kinds, Room { lists, masks }) = (&*KINDS, room);
-        masks.iter_mut().for_each(|column| column.make_room(records));
-        let part = |name, kind, lists, squares| Part { name, kind, lists, given: None, squares };
-        let first = [part("P1", &kinds.p1, lists_16, true), part("I1", &kinds.i1, lists_4, true)];
+        let RecordPlan { records: products, group, shared_16, shared_4 } = plan;
+        let (kinds, Room { parts, masks }) = (&*KINDS, room);
+        masks.iter_mut().for_each(|column| column.make_room(products));
+        let part = |name, kind, shared, squares| Part {
+            name,
+            layout: Layout { kind, group, shared, products },
+            given: None,
+            squares,
+        };
+        let first = [part("P1", &kinds.p1, shared_16, true), part("I1", &kinds.i1, shared_4, true)];
         let put = |kind: usize, start: usize, buckets: Buckets<'_>| match kind {
             0 => put_powers(&OVER_GF16, &mut masks[OF_X..OF_N], start, buckets),
             _ => put_powers(&OVER_GF4, &mut masks[OF_N..], start, buckets),
         };
-        let mut sigma = self.phase(records, &first, lists, put, net)?;
+        let mut sigma = self.phase(&first, parts, put, net)?;
         for (element, mask) in MASKS.into_iter().zip(masks.iter()) {
             let kept = mask.part(0, range.len());
             made.put(element, range.clone(), kept.values, kept.macs);
         }
 
-        let given = |mask: usize| Some(masks[mask].part(0, records));
+        let given = |mask: usize| Some(masks[mask].part(0, products));
+        // In the order of phase 1, so that room of the same size is there.
         let second = [
-            Part { given: given(LN4), ..part("I2", &kinds.i2, lists_4, true) },
-            Part { given: given(LX16), ..part("P3", &kinds.p3, lists_16, false) },
+            Part { given: given(LX16), ..part("P3", &kinds.p3, shared_16, false) },
+            Part { given: given(LN4), ..part("I2", &kinds.i2, shared_4, true) },
         ];
         let put = |kind: usize, start: usize, buckets: Buckets<'_>| {
             let len = range.len().saturating_sub(start).min(buckets.x.values.len());
@@ -175,6 +225,10 @@ impl TinyOt {
             };
             match kind {
                 0 => {
+                    put(Element::Lv, buckets.x);
+                    put(Element::LvLx16, buckets.z);
+                }
+                _ => {
                     let mut squares = Zeroizing::new([0; PIECE]);
                     let squares = &mut squares[..buckets.x.values.len()];
                     affine::combine(squares, &[Term { src: buckets.x.values, map: &SQUARE }], 0);
@@ -182,13 +236,9 @@ impl TinyOt {
                     put(Element::Lm, Elements { values: squares, macs: buckets.x_square_macs });
                     put(Element::XLn4, buckets.z);
                 }
-                _ => {
-                    put(Element::Lv, buckets.x);
-                    put(Element::LvLx16, buckets.z);
-                }
             }
         };
-        sigma ^= self.phase(records, &second, lists, put, net)?;
+        sigma ^= self.phase(&second, parts, put, net)?;
         self.random_bits(range.clone(), made, net)?;
         self.maker.after_check(|maker| {
             let (opened, of_bits) = match net.parties() {
@@ -201,50 +251,67 @@ impl TinyOt {
     }
 
     /// Makes the products of a phase, hands them to `put` with the number of their part and of the first of
-    /// them, and returns this party's part of a sum that is zero if the differences were opened rightly.
+    /// them, and returns this party's part of a sum that is zero if everything was opened rightly.
     fn phase(
         &mut self,
-        count: usize,
         parts: &[Part<'_>; 2],
-        lists: &mut Vec<List>,
+        rooms: &mut [PartRoom; 2],
         mut put: impl FnMut(usize, usize, Buckets<'_>),
         net: &mut dyn Net,
     ) -> Result<u64> {
-        let all = parts[0].lists + parts[1].lists;
-        lists.resize_with(all.max(lists.len()), List::default);
-        lists.iter_mut().take(all).for_each(|list| list.make_room(count));
-        let (of_first, of_second) = lists[..all].split_at_mut(parts[0].lists);
-        for (part, lists) in parts.iter().zip([&mut *of_first, &mut *of_second]) {
-            for (b, list) in lists.iter_mut().enumerate() {
-                let given = part.given.filter(|_| b == 0);
-                self.maker.fill(list, part.kind, given, part.squares, count, net)?;
+        for (part, room) in parts.iter().zip(rooms.iter_mut()) {
+            let (layout, maker) = (&part.layout, &mut self.maker);
+            room.make_room(layout);
+            maker.fill(&mut room.own, layout.kind, part.given, part.squares, layout.products, net)?;
+            for (b, list) in room.shared.iter_mut().enumerate().take(layout.shared) {
+                maker.fill_shared(list, layout, b, part.squares, net)?;
             }
+            maker.random_column(&mut room.random, layout.products, layout.kind.y, net)?;
         }
-        let elements = of_first.iter().chain(&*of_second).map(|list| list.z.part(0, count)).collect();
-        self.maker.check(&Products { elements, words: Vec::new() }, net)?;
+        let mut products = Products::default();
+        for (part, room) in parts.iter().zip(rooms.iter()) {
+            products.elements.push(room.own.z.part(0, part.layout.products));
+            products.words.extend(room.shared[..part.layout.shared].iter().flat_map(SharedList::checked));
+        }
+        self.maker.check(&products, net)?;
         self.maker.after_check(|maker| {
+            let alpha = maker.key.reveal_own_share();
             let coin = coins::toss(b"rotations", net)?;
+            let turns = parts.each_ref().map(|part| Turns::draw(&coin, part.name, &part.layout));
             let mut opened = Vec::new();
-            for (part, lists) in parts.iter().zip([&*of_first, &*of_second]) {
-                let rotation = Rotation::draw(&coin, part.name, count, part.lists, part.kind.x);
-                let mut ys: Vec<_> = lists.iter().map(|list| list.y.part(0, count)).collect();
-                ys[0] = part.given.unwrap_or(ys[0]);
-                let values: Vec<_> = ys.iter().map(|y| y.values).collect();
-                let differences = open_differences(&rotation, part.kind.y, &values, net)?;
-                opened.push((rotation, ys, differences));
+            for ((part, room), turns) in parts.iter().zip(rooms.iter()).zip(&turns) {
+                opened.push(open_differences(&part.layout, turns, &part.lists(room), net)?);
             }
-            let rows = opened.iter().flat_map(|(_, _, differences)| differences).map(Vec::as_slice);
+            let mut sums = Vec::new();
+            for (((part, room), turns), opened) in parts.iter().zip(rooms.iter_mut()).zip(&turns).zip(&opened)
+            {
+                let mut outcome = std::mem::take(&mut room.outcome);
+                combine(&part.layout, turns, &part.lists(room), opened, part.squares, &mut outcome);
+                sums.push(authenticate(&part.layout, &room.random, alpha, &mut outcome, net)?);
+                room.outcome = outcome;
+            }
+            let rows = opened.iter().flatten().chain(&sums).map(Vec::as_slice);
             let coin = coins::toss(&context(b"differences", rows, net), net)?;
             let mut coefficients = Coefficients::new(&coin);
             let mut sigma = 0;
-            for (i, ((part, lists), (rotation, ys, opened))) in
-                parts.iter().zip([&*of_first, &*of_second]).zip(&opened).enumerate()
+            for (i, ((part, room), (turns, opened))) in
+                parts.iter().zip(rooms.iter()).zip(turns.iter().zip(&opened)).enumerate()
             {
-                let combination = Combination { rotation, lists, ys, opened, squares: part.squares };
+                let (layout, lists) = (&part.layout, part.lists(room));
                 sigma ^=
-                    combination.run(&maker.key, &mut coefficients, &mut maker.scratch, |start, buckets| {
-                        put(i, start, buckets);
-                    });
+                    error_of_buckets(layout, turns, &lists, opened, &room.outcome, alpha, &mut coefficients);
+                for start in (0..layout.products).step_by(PIECE) {
+                    let len = PIECE.min(layout.products - start);
+                    let Outcome { x, z } = &room.outcome;
+                    let buckets = Buckets {
+                        x: x.part(start, len),
+                        y: lists.y.part(start, len),
+                        z: z.part(start, len),
+                        x_square_macs: &x.square_macs[start..][..len],
+                        y_square_macs: &lists.own.y.square_macs[start..][..len],
+                    };
+                    put(i, start, buckets);
+                }
             }
             Ok(sigma)
         })

@@ -1,5 +1,6 @@
 //! Combines leaky products, in buckets by rotation, to products about which a cheater knows nothing
-//! (docs/protocols/tower-material.md).
+//! (docs/protocols/tower-material.md). Triples and unit vectors are made so. Records are made in buckets of
+//! several products (`groups.rs`), of which this is the simplest case.
 //!
 //! There are B lists of N leaky products (`products.rs`), all made and checked before coins are tossed. Then
 //! every list b > 1 gets a shift s_b, uniform below N, and a scalar c_b, uniform in GF(2^l) without 0; s_1 =
@@ -87,9 +88,19 @@ impl Rotation {
         Rotation { products, shifts, scalars }
     }
 
+    /// Only where lists begin: that of the first is 0.
+    pub(super) fn with_shifts(products: usize, shifts: Vec<usize>) -> Self {
+        Rotation { products, shifts, scalars: Vec::new() }
+    }
+
     /// Number of lists.
     pub(super) fn lists(&self) -> usize {
         self.shifts.len()
+    }
+
+    /// s_b.
+    pub(super) fn shift(&self, list: usize) -> usize {
+        self.shifts[list]
     }
 
     /// c_b.
@@ -166,8 +177,19 @@ pub(super) fn open_differences(
             field.coordinates(&mut row[piece.start..][..piece.len], sums);
         }
     }
+    open_rows(mine, field, net)
+}
+
+/// Opens rows of elements of which this party has the coordinates of its shares. One round.
+pub(super) fn open_rows(
+    coordinates: Vec<Vec<u8>>,
+    field: &Subfield,
+    net: &mut dyn Net,
+) -> Result<Vec<Vec<u8>>> {
+    let mut mine = coordinates;
+    let count = mine.first().map_or(0, Vec::len);
     let each = field.packed_bytes(count);
-    let mut message = vec![0; (lists - 1) * each];
+    let mut message = vec![0; mine.len() * each];
     mine.iter().zip(message.chunks_exact_mut(each)).for_each(|(row, packed)| field.pack(row, packed));
     let text = broadcast(&message, net)?;
     // They are sent.

@@ -58,42 +58,58 @@ fn growth_among(
 /// Buckets of four, all in one tile of transfers.
 #[test]
 fn a_triple_costs_wide_and_narrow_bits_offers_and_a_bit_for_each_of_its_bucket() {
-    for expansion in [1, 2, 4, 8] {
+    for expansion in [1, 2, 4, 5, 6, 8] {
         let make = |source: &mut TinyOt, count, net: &mut dyn Net| source.triples(count, net).map(drop);
         let (bits, exchanges) = growth([4_096, 8_192], expansion, make);
-        let [wide, narrow] = [128, 64].map(|columns| columns / expansion as u64);
+        let [wide, narrow] = [128, 64_u64].map(|columns| columns.div_ceil(expansion as u64));
         assert_eq!(bits, 4 * (wide + narrow + 65) + narrow + 4, "expansion {expansion}");
         // Four for each list, and 23, and four for products for zero tests.
         assert_eq!(exchanges, [4 * 4 + 27; 2]);
     }
 }
 
+/// Batches in which eight products share lists, four of products in GF(16) and six of pairs in GF(4).
+const RECORDS: [usize; 2] = [5_120, 6_144];
+const SHARED: [u64; 2] = [4, 6];
+
+/// What a record of these batches costs towards a peer, with so many bits for a narrow transfer.
+fn bits_of_a_record(trees: u64) -> u64 {
+    let [of_16, of_4] = SHARED;
+    // Of each kind an element of its own and an eighth of the shared ones.
+    let wide_of_shared = (2 * 4 * of_16 + 2 * 2 * of_4) / 8;
+    let wide = 2 * 4 + 2 * 2 + wide_of_shared;
+    // y, but where it is given; the MACs of the products; the mask of the result.
+    let narrow = 4 + 2 + of_16 * (4 + 8) + of_4 * (2 + 4) + (4 + 8 + 2 + 4) + 8;
+    let offers = 4 * (68 + 72) + 2 * (66 + 68) + 64 * wide_of_shared;
+    // Shared offers have the values of eight products, or of eight pairs.
+    let values = of_16 * 4 * (4 + 8) + of_4 * 2 * 2 * (2 + 4);
+    let opened = of_16 * (4 + 8) + of_4 * (2 + 4) + (4 + 8 + 2 + 4);
+    2 * trees * wide + trees * narrow + offers + values + opened
+}
+
+/// Of each phase: four for each of two lists, seven for each shared one, three for MACs of each kind. Beside
+/// that 49, four of them for products for zero tests.
+fn exchanges_of_a_batch() -> u64 {
+    2 * (2 * 4 + 7 * (SHARED[0] + SHARED[1]) + 2 * 3) + 49
+}
+
 /// To every other party what it is between two, and six rounds for the bits of the results' masks.
 #[test]
 fn a_record_costs_the_same_for_every_peer() {
-    let (b, c, parties) = (4, 4, 3);
+    let parties = 3;
     let make = |source: &mut TinyOt, count, net: &mut dyn Net| source.inverses(count, net).map(drop);
-    let (bits, exchanges) = growth_among(parties, [4_096, 8_192], 4, make);
-    let transfers = (8 * b + 4 * c) * 32 + (12 * b + 6 * c - 4) * 16;
-    let offers = 4 * b * (68 + 72) + 2 * c * (66 + 68);
-    let to_a_peer = transfers + offers + 12 * (b - 1) + 6 * (c - 1);
-    assert_eq!(bits, (parties as u64 - 1) * to_a_peer);
-    assert_eq!(exchanges, [4 * 2 * (b + c) + 45 + 6; 2]);
+    let (bits, exchanges) = growth_among(parties, RECORDS, 4, make);
+    assert_eq!(bits, (parties as u64 - 1) * bits_of_a_record(16));
+    assert_eq!(exchanges, [exchanges_of_a_batch() + 6; 2]);
 }
 
-/// Four lists of each kind.
 #[test]
-fn a_record_costs_wide_and_narrow_bits_offers_and_differences() {
-    let (b, c) = (4, 4);
-    for expansion in [1, 4] {
+fn a_record_costs_wide_and_narrow_bits_offers_and_what_is_opened() {
+    for (expansion, trees) in [(1, 64), (4, 16), (6, 11), (8, 8)] {
         let make = |source: &mut TinyOt, count, net: &mut dyn Net| source.inverses(count, net).map(drop);
-        let (bits, exchanges) = growth([4_096, 8_192], expansion, make);
-        let [wide, narrow] = [128, 64].map(|columns| columns / expansion as u64);
-        let transfers = (8 * b + 4 * c) * wide + (12 * b + 6 * c - 4) * narrow;
-        let offers = 4 * b * (68 + 72) + 2 * c * (66 + 68);
-        assert_eq!(bits, transfers + offers + 12 * (b - 1) + 6 * (c - 1), "expansion {expansion}");
-        // Four for each list of both phases, and 41, and four for products for zero tests.
-        assert_eq!(exchanges, [4 * 2 * (b + c) + 45; 2]);
+        let (bits, exchanges) = growth(RECORDS, expansion, make);
+        assert_eq!(bits, bits_of_a_record(trees), "expansion {expansion}");
+        assert_eq!(exchanges, [exchanges_of_a_batch(); 2]);
     }
 }
 

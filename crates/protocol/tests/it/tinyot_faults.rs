@@ -16,9 +16,9 @@ use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper, Tampering};
 const TRIPLES: usize = 500;
 const BITS: usize = 9;
 const RECORDS: usize = 160;
-/// Lists of leaky products of so many triples, and of a phase of so many records.
+/// Lists of leaky products of so many triples; shared lists of a phase of so many records.
 const LISTS: u64 = 5;
-const LISTS_OF_RECORDS: u64 = 5 + 6;
+const SHARED_LISTS: u64 = 6 + 9;
 
 /// Messages of a party, in order. First those of setup.
 const OF_SET_UP: u64 = 2;
@@ -39,12 +39,17 @@ const CORRECTION: u64 = CHECKED + OF_TRANSFERS;
 const OF_TRIPLES: u64 = CORRECTION + 1 + OF_ZERO_TEST;
 const ALL: u64 = OF_TRIPLES + OF_TRANSFERS;
 
-/// The check of phase 1 of records and what follows: shifts, differences of two kinds, coins.
-const FIRST_CHECK: u64 = OF_SET_UP + LISTS_OF_RECORDS * OF_LIST + OF_TRANSFERS + OF_LIST;
-const FIRST_CHECKED: u64 = FIRST_CHECK + OF_CHECK + 2 + 2 + 2;
+/// The lists of a phase of records: of each of two kinds a list of its own, shared ones with bits for y
+/// before, and bits for MACs.
+const OF_LISTS: u64 = 2 * (OF_LIST + OF_TRANSFERS) + SHARED_LISTS * (OF_TRANSFERS + OF_LIST);
+/// What a phase opens of both kinds: differences, and sums for MACs.
+const OPENINGS: u64 = 4;
+/// The check of phase 1 of records and what follows: shifts, what is opened, coins.
+const FIRST_CHECK: u64 = OF_SET_UP + OF_LISTS + OF_TRANSFERS + OF_LIST;
+const FIRST_CHECKED: u64 = FIRST_CHECK + OF_CHECK + 2 + OPENINGS + 2;
 /// The same of phase 2.
-const SECOND_CHECK: u64 = FIRST_CHECKED + LISTS_OF_RECORDS * OF_LIST + OF_TRANSFERS;
-const SECOND_CHECKED: u64 = SECOND_CHECK + OF_CHECK + 2 + 2 + 2;
+const SECOND_CHECK: u64 = FIRST_CHECKED + OF_LISTS + OF_TRANSFERS;
+const SECOND_CHECKED: u64 = SECOND_CHECK + OF_CHECK + 2 + OPENINGS + 2;
 /// Bits and the zero test.
 const LAST_TEST: u64 = SECOND_CHECKED + OF_TRANSFERS;
 const ALL_OF_RECORDS: u64 = LAST_TEST + OF_ZERO_TEST;
@@ -302,8 +307,8 @@ fn silence_costs_the_session_and_the_key_only_where_a_check_is_left_without_an_a
         let transfers = 2 * (LISTS + 2 + 1);
         assert_eq!(leave::<TriplesAndBits>(leaver), transfers + of_check + OF_TRIPLES - (CHECK + OF_CHECK));
     }
-    // Of two phases; products for zero tests; bits.
-    let transfers = 2 * (2 * (LISTS_OF_RECORDS + 1) + 1 + 1);
+    // Of two phases, the random element of their checks included; products for zero tests; bits.
+    let transfers = 2 * (2 * (4 + 2 * SHARED_LISTS + 1) + 1 + 1);
     let of_phases = FIRST_CHECKED - FIRST_CHECK + SECOND_CHECKED - SECOND_CHECK - 2;
     assert_eq!(leave::<Inverses<Gf2_64>>(Party(1)), transfers + of_phases + OF_ZERO_TEST);
 }

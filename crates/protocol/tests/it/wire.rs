@@ -33,7 +33,7 @@ const DIGESTS: [(&str, usize, &str); 8] = [
     ("replicated-active", 3, "b06f3e4f37742fbf"),
     ("replicated-four", 4, "0d512e9f95244ea5"),
     ("spdz-lt", 2, "56f976a6762d9369"),
-    ("spdz-tower", 2, "0fdc32dd87cfb1ca"),
+    ("spdz-tower", 2, "875071e402179d1b"),
     ("tinytable-linear64", 2, "40bfb52af70edbc4"),
 ];
 
