@@ -4,6 +4,8 @@
 //! 1970). They are computed once, and each output adds the one that the matrix says. The matrix is public,
 //! and so are the places in the table that are read. Cost for 32 inputs: 88 XORs, and eight for each output.
 
+#![allow(clippy::needless_range_loop)] // Closures of iterators would not be compiled into their callers.
+
 use super::formulas::Register;
 use crate::bit_transpose::columns_to_blocks;
 use crate::isa::Isa;
@@ -48,7 +50,7 @@ impl PlaneMap {
             let mut rows = [0_u64; 64];
             columns_to_blocks(&columns, size_of::<u64>(), together.len(), &mut rows);
             places.extend(rows[..outs].iter().map(|row| {
-                let place = |table: usize| (row >> (GROUP * table)) as usize % SUMS << SCALE;
+                let place = |table: usize| ((row >> (GROUP * table)) as usize % SUMS) << SCALE;
                 core::array::from_fn::<_, TABLES, _>(|table| place(table) as u16)
             }));
         }
@@ -87,24 +89,28 @@ impl PlaneMap {
 /// See [`PlaneMap::apply`]; planes of `len` bytes, which was checked there.
 #[inline(always)]
 pub(super) fn sums<R: Register>(places: &[Places], ins: &[u8], outs: &mut [u8], len: usize) {
+    match (ins.len() / len).div_ceil(GROUP) {
+        0..=2 => sums_of::<R, 2>(places, ins, outs, len),
+        3..=4 => sums_of::<R, 4>(places, ins, outs, len),
+        _ => sums_of::<R, TABLES>(places, ins, outs, len),
+    }
+}
+
+/// With as many tables as are in use.
+#[inline(always)]
+fn sums_of<R: Register, const USED: usize>(places: &[Places], ins: &[u8], outs: &mut [u8], len: usize) {
     let count = outs.len() / len;
     for (i, (ins, places)) in ins.chunks(TOGETHER * len).zip(places.chunks(count)).enumerate() {
         for at in (0..len).step_by(R::BYTES) {
-            let tables = [
-                table::<R>(ins, len, at, 0),
-                table::<R>(ins, len, at, 1),
-                table::<R>(ins, len, at, 2),
-                table::<R>(ins, len, at, 3),
-                table::<R>(ins, len, at, 4),
-                table::<R>(ins, len, at, 5),
-                table::<R>(ins, len, at, 6),
-                table::<R>(ins, len, at, 7),
-            ];
+            let mut tables = [[R::load(&[0; TILE_BYTES]); SUMS]; USED];
+            for t in 0..USED {
+                tables[t] = table::<R>(ins, len, at, t);
+            }
             for (out, places) in outs.chunks_exact_mut(len).zip(places) {
                 let out = &mut out[at..at + R::BYTES];
                 let mut sum = if i == 0 { R::load(&[0; TILE_BYTES]) } else { R::load(out) };
-                for (table, place) in tables.iter().zip(places) {
-                    sum = sum.xor(table[usize::from(*place) >> SCALE & (SUMS - 1)]);
+                for t in 0..USED {
+                    sum = sum.xor(tables[t][usize::from(places[t]) >> SCALE & (SUMS - 1)]);
                 }
                 sum.store(out);
             }
