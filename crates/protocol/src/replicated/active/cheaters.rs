@@ -94,12 +94,14 @@ fn inverse(x: u64) -> u64 {
     powers.skip(1).take(63).fold(1, Gf2_64::multiply)
 }
 
-/// 2,041 lanes of one lookup: 2,048 products a round, of which 7 are padding. So both triples have rows of 32
-/// bytes, hence 256 columns: vectors of 512 elements. After the rows there are two levels and the last step.
-const LANES: usize = 2041;
+/// 4,089 lanes of one lookup: 4,096 products a round, of which 7 are padding. So both triples have rows of 64
+/// bytes, hence 512 columns: vectors of 1,024 elements. After the rows there are two levels and the last
+/// step.
+const LANES: usize = 4089;
 /// Bytes of a row.
-const ROW: usize = 32;
-const LEVELS: usize = 3;
+const ROW: usize = 64;
+/// The number of the last message.
+const LAST: usize = 3;
 
 fn session(net: &mut dyn Net, cheat: impl FnOnce(&mut Replicated<Active>, Party)) -> Result<()> {
     session_of(LANES, net, cheat)
@@ -147,7 +149,7 @@ fn is_found(outcome: &Result<()>) -> bool {
 #[test]
 fn a_prover_that_corrects_any_one_of_its_messages_is_found() {
     for cheater in Party::all(3) {
-        for message in 0..=LEVELS {
+        for message in 0..=LAST {
             let outcomes = with_lie(cheater, message, None);
             assert!(outcomes.iter().all(is_found), "{cheater}, message {message}: {outcomes:?}");
         }
@@ -225,7 +227,7 @@ fn parties_that_do_not_prove_the_same_get_no_coins() {
 #[test]
 fn a_prover_without_an_error_is_believed() {
     let outcomes = run_parties(3, |net| {
-        session(net, |protocol, _| assert_eq!(protocol.model.products.count(), 4 * 2048))
+        session(net, |protocol, _| assert_eq!(protocol.model.products.count(), 4 * 4096))
     });
     assert_eq!(outcomes, [Ok(()), Ok(()), Ok(())]);
 }
