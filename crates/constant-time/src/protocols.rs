@@ -57,9 +57,8 @@ pub const SUBJECTS: &[Subject] = &[
 
 /// Lanes of most evaluations.
 const LANES: usize = 3;
-/// So many that a proof of the products is halved several times, once with an odd number of elements, and its
-/// vectors are longer than a tile.
-const MANY_LANES: usize = 2600;
+/// So many that a proof of the products has two levels, one of them with zeros added, and more than one tile.
+const MANY_LANES: usize = 4200;
 
 /// Of setups: in some, parties send each other keys.
 #[derive(Clone, Copy, PartialEq, Eq)]

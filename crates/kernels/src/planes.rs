@@ -6,8 +6,8 @@
 //! `polyclave_field::subfields`: 1 and mu with mu^2 = mu + 1, then 1 and zeta with zeta^2 = zeta + mu, then 1
 //! and omega. The coefficient of each of these has the coordinates of the field below.
 //!
-//! Cost of a product by Karatsuba's identity: 1 AND in GF(2), 3 in GF(4), 9 in GF(16), 27 in GF(2^8), of as
-//! many cells as a register has bits.
+//! Cost of a product by Karatsuba's identity: 1 AND in GF(2), 3 in GF(4), 9 in GF(16), of as many cells as a
+//! register has bits.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -23,7 +23,7 @@ mod tests;
 
 pub(crate) use cells::turned;
 pub use cells::{join, split};
-pub use maps::{PlaneMap, TILE_BYTES, TILE_CELLS, Tile};
+pub use maps::{PlaneMap, TILE_BYTES, TILE_CELLS};
 
 use crate::isa::Isa;
 
@@ -40,8 +40,6 @@ pub enum Factors {
     Gf16ByGf4,
     /// An element of GF(2^8) and one of GF(16).
     Gf256ByGf16,
-    /// Two elements of GF(2^8).
-    Gf256,
 }
 
 /// Which products of two pairs of shares x0, x1 and y0, y1 are summed.
@@ -57,14 +55,8 @@ pub enum Terms {
 
 impl Factors {
     /// All of them.
-    pub const ALL: [Factors; 6] = [
-        Factors::Bits,
-        Factors::Gf4,
-        Factors::Gf16,
-        Factors::Gf16ByGf4,
-        Factors::Gf256ByGf16,
-        Factors::Gf256,
-    ];
+    pub const ALL: [Factors; 5] =
+        [Factors::Bits, Factors::Gf4, Factors::Gf16, Factors::Gf16ByGf4, Factors::Gf256ByGf16];
 
     /// Planes of the first and the second factor. The product has as many as the first.
     pub const fn planes(self) -> [usize; 2] {
@@ -74,7 +66,6 @@ impl Factors {
             Factors::Gf16 => [4, 4],
             Factors::Gf16ByGf4 => [4, 2],
             Factors::Gf256ByGf16 => [8, 4],
-            Factors::Gf256 => [8, 8],
         }
     }
 }

@@ -6,6 +6,7 @@
 //! public. Words must have no bits beyond the field. Cost: a multiplication of words a product, and shifts
 //! for a reduction an element or a sum.
 
+pub mod parts;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod simd;

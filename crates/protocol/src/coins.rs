@@ -44,9 +44,14 @@ impl<'c> Toss<'c> {
         self.0.commitment()
     }
 
-    /// With the commitments of all parties, this one's included. See [`toss_for_check`]. One round.
+    /// With the commitments of all parties, this one's included. One round.
+    pub(crate) fn open(self, commitments: Vec<Vec<u8>>, net: &mut dyn Net) -> Result<[u8; 32]> {
+        Ok(coins_of(&self.0.with(commitments).open(net)?))
+    }
+
+    /// The same for a check, see [`toss_for_check`].
     pub(crate) fn open_for_check(self, commitments: Vec<Vec<u8>>, net: &mut dyn Net) -> Result<[u8; 32]> {
-        Ok(coins_of(&self.0.with(commitments).open(net).map_err(crate::Error::in_a_check)?))
+        self.open(commitments, net).map_err(crate::Error::in_a_check)
     }
 }
 

@@ -5,7 +5,8 @@
 use core::arch::x86_64::*;
 
 use super::formulas::Register;
-use super::{Factors, Planes, Terms, Tile, maps, rows};
+use super::maps::{self, Places};
+use super::{Factors, Planes, Terms, rows};
 
 /// Exists only inside of the functions below, whose callers have found the instructions.
 #[derive(Clone, Copy)]
@@ -57,8 +58,8 @@ pub(super) fn add_products(
 
 /// See [`super::PlaneMap`].
 #[target_feature(enable = "avx2")]
-pub(super) fn add_sums(sums: &[[u8; maps::TABLES]], ins: &[Tile], outs: &mut [Tile]) {
-    maps::add_sums::<Bits>(sums, ins, outs);
+pub(super) fn sums(places: &[Places], ins: &[u8], outs: &mut [u8], len: usize) {
+    maps::sums::<Bits>(places, ins, outs, len);
 }
 
 /// Cells of a register.

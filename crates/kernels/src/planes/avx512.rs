@@ -5,9 +5,10 @@
 use core::arch::x86_64::*;
 
 use super::formulas::Register;
+use super::maps::{self, Places};
 use super::{Factors, Planes, Terms, rows};
 
-/// Exists only inside of [`add_products`], whose caller has found the instructions.
+/// Exists only inside of the functions below, whose callers have found the instructions.
 #[derive(Clone, Copy)]
 struct Bits(__m512i);
 
@@ -53,4 +54,10 @@ pub(super) fn add_products(
     y: [Planes<'_>; 2],
 ) {
     rows::add_products::<Bits>(factors, terms, sum, x, y);
+}
+
+/// See [`super::PlaneMap`].
+#[target_feature(enable = "avx512f")]
+pub(super) fn sums(places: &[Places], ins: &[u8], outs: &mut [u8], len: usize) {
+    maps::sums::<Bits>(places, ins, outs, len);
 }

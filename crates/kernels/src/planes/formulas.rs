@@ -55,29 +55,6 @@ fn gf256_by_gf16<R: Register>([a, b, c, d, e, f, g, h]: [R; 8], y: [R; 4]) -> [R
     [a, b, c, d, e, f, g, h]
 }
 
-/// (x0 + x1 omega)(y0 + y1 omega), with omega^2 = omega + nu.
-#[inline(always)]
-fn gf256<R: Register>([a, b, c, d, e, f, g, h]: [R; 8], y: [R; 8]) -> [R; 8] {
-    let [i, j, k, l, m, n, o, p] = y;
-    let (low, high) = (gf16([a, b, c, d], [i, j, k, l]), gf16([e, f, g, h], [m, n, o, p]));
-    let both = gf16([a.xor(e), b.xor(f), c.xor(g), d.xor(h)], [i.xor(m), j.xor(n), k.xor(o), l.xor(p)]);
-    let times_nu = {
-        let [s, t, u, v] = high;
-        let (st, su) = (s.xor(t), s.xor(u));
-        [su.xor(t.xor(v)), su, t.xor(u), st.xor(v)]
-    };
-    [
-        low[0].xor(times_nu[0]),
-        low[1].xor(times_nu[1]),
-        low[2].xor(times_nu[2]),
-        low[3].xor(times_nu[3]),
-        both[0].xor(low[0]),
-        both[1].xor(low[1]),
-        both[2].xor(low[2]),
-        both[3].xor(low[3]),
-    ]
-}
-
 /// A product of two elements.
 pub(super) trait Multiply<R, const X: usize, const Y: usize> {
     fn multiply(x: [R; X], y: [R; Y]) -> [R; X];
@@ -101,4 +78,3 @@ multiply!(Gf4, gf4, 2, 2);
 multiply!(Gf16, gf16, 4, 4);
 multiply!(Gf16ByGf4, gf16_by_gf4, 4, 2);
 multiply!(Gf256ByGf16, gf256_by_gf16, 8, 4);
-multiply!(Gf256, gf256, 8, 8);

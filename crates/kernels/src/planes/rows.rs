@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop)] // Closures of iterators would not be compiled into their callers.
 
-use super::formulas::{Bits, Gf4, Gf16, Gf16ByGf4, Gf256, Gf256ByGf16, Multiply, Register};
+use super::formulas::{Bits, Gf4, Gf16, Gf16ByGf4, Gf256ByGf16, Multiply, Register};
 use super::{Factors, Planes, Terms};
 
 /// The largest register.
@@ -23,7 +23,6 @@ pub(super) fn add_products<R: Register>(
         Factors::Gf16 => add::<R, Gf16, 4, 4>(terms, sum, x, y),
         Factors::Gf16ByGf4 => add::<R, Gf16ByGf4, 4, 2>(terms, sum, x, y),
         Factors::Gf256ByGf16 => add::<R, Gf256ByGf16, 8, 4>(terms, sum, x, y),
-        Factors::Gf256 => add::<R, Gf256, 8, 8>(terms, sum, x, y),
     }
 }
 

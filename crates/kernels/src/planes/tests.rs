@@ -91,27 +91,46 @@ fn the_fields_are_those_of_the_formulas() {
     assert_eq!(omega * omega, omega + Gf256(polyclave_field::subfields::NU));
 }
 
-/// Outputs 0 to 127 of any number of inputs, bit by bit.
+/// Any number of inputs and outputs, bit by bit.
 #[test]
 fn a_map_sums_the_planes_that_its_matrix_says() {
-    for (ins, outs) in [(1, 1), (3, 64), (4, 120), (8, 7), (13, 128), (64, 64), (128, 120)] {
-        let word = |seed: usize| u128::from_le_bytes(noise(seed, 16).try_into().expect("16 bytes"));
-        let images: Vec<u128> = (0..ins).map(|i| word(i) & (u128::MAX >> (128 - outs))).collect();
-        let tiles: Vec<Tile> =
-            (0..ins).map(|i| noise(1000 + i, TILE_BYTES).try_into().expect("a tile")).collect();
-        let mut expected = vec![[0; TILE_BYTES]; outs];
-        for (tile, image) in tiles.iter().zip(&images) {
-            for (out, sum) in expected.iter_mut().enumerate() {
+    for (ins, outs, tiles) in
+        [(1, 1, 1), (3, 64, 2), (4, 28, 7), (8, 7, 1), (31, 13, 3), (64, 64, 1), (65, 64, 2), (480, 63, 1)]
+    {
+        let len = tiles * TILE_BYTES;
+        let word = |seed: usize| u64::from_le_bytes(noise(seed, 8).try_into().expect("8 bytes"));
+        let images: Vec<u64> = (0..ins).map(|i| word(i) & (u64::MAX >> (64 - outs))).collect();
+        let planes = noise(1000, ins * len);
+        let mut expected = vec![0; outs * len];
+        for (plane, image) in planes.chunks(len).zip(&images) {
+            for (out, sum) in expected.chunks_mut(len).enumerate() {
                 if image >> out & 1 == 1 {
-                    sum.iter_mut().zip(tile).for_each(|(sum, byte)| *sum ^= byte);
+                    sum.iter_mut().zip(plane).for_each(|(sum, byte)| *sum ^= byte);
                 }
             }
         }
         let map = PlaneMap::new(outs, &images);
         for isa in Isa::available() {
-            let mut sums = vec![[0xa5; TILE_BYTES]; outs];
-            map.apply_with(isa, &tiles, &mut sums);
+            let mut sums = vec![0xa5; outs * len];
+            map.apply_with(isa, &planes, &mut sums);
             assert!(sums == expected, "{ins} to {outs}, {isa:?}");
         }
+    }
+}
+
+#[test]
+fn a_map_of_nothing_is_zero() {
+    let mut outs = [0xa5; 2 * TILE_BYTES];
+    PlaneMap::new(2, &[]).apply(&[], &mut outs[..0]);
+    PlaneMap::new(2, &[0]).apply(&[0xff; TILE_BYTES], &mut outs);
+    assert_eq!(outs, [0; 2 * TILE_BYTES]);
+}
+
+#[test]
+fn planes_that_are_no_number_of_tiles_are_refused() {
+    let map = PlaneMap::new(1, &[1, 1]);
+    for (ins, outs) in [(2 * TILE_BYTES, 2 * TILE_BYTES), (TILE_BYTES, TILE_BYTES / 2), (2, 1), (0, 1)] {
+        let call = || map.apply(&vec![0; ins], &mut vec![0; outs]);
+        assert!(std::panic::catch_unwind(call).is_err(), "{ins}, {outs}");
     }
 }

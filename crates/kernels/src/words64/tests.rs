@@ -1,5 +1,6 @@
 //! Every implementation against products bit by bit.
 
+use super::parts::{PARTS, PLACES};
 use super::*;
 use crate::aes_prg::AesPrg;
 
@@ -106,6 +107,64 @@ fn every_implementation_sums_products_as_the_reference() {
     sums_products_as_the_reference::<Of40>();
     sums_products_as_the_reference::<Of42>();
     sums_products_as_the_reference::<Of64>();
+}
+
+/// The value at a place, whose digits of base three say where each variable is.
+fn at(row: &[u64], i: usize, place: usize) -> u64 {
+    let fits = |part: usize, variable: u32| {
+        let digit = place / 3_usize.pow(variable) % 3;
+        digit == 2 || digit == part >> variable & 1
+    };
+    let parts = (0..PARTS).filter(|part| (0..4).all(|variable| fits(*part, variable)));
+    parts.fold(0, |sum, part| sum ^ row[part * (row.len() / PARTS) + i])
+}
+
+#[test]
+fn every_implementation_multiplies_parts_as_the_reference() {
+    let (u, w) = (random::<Of64>(7, PARTS * 19), random::<Of64>(8, PARTS * 19));
+    for len in 0..=19 {
+        let (u, w) = (&u[..PARTS * len], &w[..PARTS * len]);
+        let sum =
+            |place| (0..len).fold(0, |sum, i| sum ^ reference::<Of64>(at(u, i, place), at(w, i, place)));
+        let expected: [u64; PLACES] = core::array::from_fn(sum);
+        for isa in ClmulIsa::available() {
+            let products = parts::products_with(isa, u, w).map(reduce::<Of64>);
+            assert_eq!(products, expected, "{isa:?}, {len}");
+        }
+    }
+}
+
+fn folds_as_the_reference<M: Modulus>() {
+    let (row, factors) = (random::<M>(9, PARTS * 37), random::<M>(2, PARTS - 1));
+    for len in 0..=37 {
+        let row = &row[..PARTS * len];
+        let product = |i: usize, k: usize| reference::<M>(row[i] ^ row[(k + 1) * len + i], factors[k]);
+        let folded = |i: usize| (0..PARTS - 1).fold(row[i], |sum, k| sum ^ product(i, k));
+        let expected: Vec<u64> = (0..len).map(folded).collect();
+        for isa in ClmulIsa::available() {
+            let mut row = row.to_vec();
+            parts::fold_with::<M>(isa, &mut row, factors.clone().try_into().expect("15 factors"));
+            assert_eq!(row[..len], expected, "{isa:?}, {len}");
+        }
+    }
+}
+
+#[test]
+fn every_implementation_folds_parts_as_the_reference() {
+    folds_as_the_reference::<Of40>();
+    folds_as_the_reference::<Of64>();
+}
+
+#[test]
+#[should_panic(expected = "sixteen parts")]
+fn a_row_without_sixteen_parts_panics() {
+    parts::fold::<Of64>(&mut [0; 24], [1; PARTS - 1]);
+}
+
+#[test]
+#[should_panic(expected = "sixteen parts")]
+fn rows_of_different_lengths_panic() {
+    parts::products(&[0; 16], &[0; 32]);
 }
 
 #[test]

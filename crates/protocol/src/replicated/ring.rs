@@ -127,11 +127,6 @@ impl Ring {
         self.pass(previous(self.me), next(self.me), message, net)
     }
 
-    /// The other way round.
-    pub(super) fn pass_on(&mut self, message: &[u8], net: &mut dyn Net) -> Result<Shares> {
-        self.pass(next(self.me), previous(self.me), message, net)
-    }
-
     /// Sends a message to one neighbour and receives one of the same length from the other. One round.
     pub(super) fn pass(
         &mut self,

@@ -30,7 +30,7 @@ const DIGESTS: [(&str, usize, &str); 8] = [
     ("shamir", 3, "4307e4747ac29ec6"),
     ("shamir-active", 4, "b94956cc80248f5e"),
     ("replicated", 3, "8a322d4623e24672"),
-    ("replicated-active", 3, "b06f3e4f37742fbf"),
+    ("replicated-active", 3, "26b2e3ed6ea65a2f"),
     ("replicated-four", 4, "0d512e9f95244ea5"),
     ("spdz-lt", 2, "56f976a6762d9369"),
     ("spdz-tower", 2, "875071e402179d1b"),

@@ -7,7 +7,8 @@ use polyclave_field::{Gf2_64, MacField};
 use super::super::ring::previous;
 use super::super::{Replicated, ReplicatedActiveConfig};
 use super::Active;
-use super::rows::Weights;
+use super::proof::VALUES;
+use super::rows::{self, OTHERS, POINTS, Weights};
 use crate::error::EARLIER_CHECK;
 use crate::evaluate::{evaluate, prepare};
 use crate::interface::elements::ElementArithmetic;
@@ -27,10 +28,12 @@ pub(in crate::replicated) struct Lie {
     left: usize,
     /// By how much the claim is wrong.
     gap: u64,
-    /// The weight of row 1.
-    of_row: u64,
-    is_told: bool,
+    /// What was added to the message.
+    added: u64,
 }
+
+/// Where p is right after a lie.
+const BELIEVED: u64 = 2;
 
 impl Lie {
     fn in_message(number: usize, error: u8) -> Lie {
@@ -39,42 +42,41 @@ impl Lie {
 
     /// Weights are known.
     pub(super) fn begin(&mut self, weights: &Weights) {
-        let [of_product, of_row] = weights.first();
-        self.gap = Gf2_64::multiply(of_product, Gf2_64::embed(element(self.error).0));
-        self.of_row = of_row;
+        self.gap = Gf2_64::multiply(weights.first(), Gf2_64::embed(element(self.error).0));
     }
 
-    /// p(row 1) is changed so that p(row 0), which follows from the claim, is right.
-    pub(super) fn of_rows(&mut self, at_row_1: &mut u64) {
-        if self.is_next() {
-            self.gap = Gf2_64::multiply(self.gap, inverse(self.of_row));
-            *at_row_1 ^= self.gap;
-        }
+    /// p at the first point behind the rows is changed so that p is right at one place, although it is wrong
+    /// at row 0.
+    pub(super) fn of_rows(&mut self, value: &mut u64) {
+        let coefficients = rows::coefficients(BELIEVED);
+        let of_others = inverse(coefficients[POINTS - OTHERS]);
+        let wanted = Gf2_64::multiply(self.gap, Gf2_64::multiply(coefficients[0], of_others));
+        *value ^= self.add(wanted);
     }
 
-    /// q(0) is changed so that q(1), which follows from the claim, is right.
-    pub(super) fn message(&mut self, [at_zero, of_square]: [u64; 2]) -> [u64; 2] {
-        [if self.is_next() { at_zero ^ self.gap } else { at_zero }, of_square]
+    /// q(0, 0, 0, 0) is changed so that q(1, 1, 1, 1), which follows from the claim, is right.
+    pub(super) fn message(&mut self, mut values: [u64; VALUES]) -> [u64; VALUES] {
+        values[0] ^= self.add(self.gap);
+        values
     }
 
-    fn is_next(&mut self) -> bool {
-        self.is_told = self.left == 0 && self.error != 0;
+    /// This much, if it is the message's turn.
+    fn add(&mut self, wanted: u64) -> u64 {
+        self.added = if self.left == 0 && self.error != 0 { wanted } else { 0 };
         self.left = self.left.wrapping_sub(1);
-        self.is_told
+        self.added
     }
 
-    /// What is wrong of the next claim: by how much it depends on the value that follows from the claim, and
-    /// on the one that is changed.
-    pub(super) fn goes_on(&mut self, [followed, changed]: [u64; 2]) {
-        self.gap = Gf2_64::multiply(self.gap, if self.is_told { changed } else { followed });
+    /// What is wrong of the next claim, which depends so much on the claim before and on the value that is
+    /// changed.
+    pub(super) fn goes_on(&mut self, [of_claim, of_changed]: [u64; 2]) {
+        self.gap = Gf2_64::multiply(self.gap, of_claim) ^ Gf2_64::multiply(self.added, of_changed);
     }
 
     /// The value at point 2 is changed so that that at point 1 is right. (Shares begin with point 0, and that
     /// of point 1 is not there.)
     pub(super) fn last(&mut self, shares: &mut [u64]) {
-        if self.left == 0 && self.error != 0 {
-            shares[1] ^= self.gap;
-        }
+        shares[1] ^= self.add(self.gap);
     }
 }
 
@@ -92,15 +94,24 @@ fn inverse(x: u64) -> u64 {
     powers.skip(1).take(63).fold(1, Gf2_64::multiply)
 }
 
-/// 505 lanes of one lookup: 512 products a round, of which 7 are padding. So each of four groups has rows of
-/// four bytes, hence 32 columns: 256 elements of a vector. After the rows they are halved twice before the
-/// last step.
-const LANES: usize = 505;
+/// 4,089 lanes of one lookup: 4,096 products a round, of which 7 are padding. So both triples have rows of 64
+/// bytes, hence 512 columns: vectors of 1,024 elements. After the rows there are two levels and the last
+/// step.
+const LANES: usize = 4089;
 /// Bytes of a row.
-const ROW: usize = 4;
-const LEVELS: usize = 3;
+const ROW: usize = 64;
+/// The number of the last message.
+const LAST: usize = 3;
 
 fn session(net: &mut dyn Net, cheat: impl FnOnce(&mut Replicated<Active>, Party)) -> Result<()> {
+    session_of(LANES, net, cheat)
+}
+
+fn session_of(
+    lanes: usize,
+    net: &mut dyn Net,
+    cheat: impl FnOnce(&mut Replicated<Active>, Party),
+) -> Result<()> {
     let config = ReplicatedActiveConfig::default();
     let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
     let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
@@ -110,8 +121,8 @@ fn session(net: &mut dyn Net, cheat: impl FnOnce(&mut Replicated<Active>, Party)
     let y = b.lookup(table, x);
     b.output("y", &[y]);
     let compiled = compile(&b.finish(), &protocol);
-    let batch = prepare(&mut protocol, &compiled, LANES, net)?;
-    evaluate(&mut protocol, &compiled, LANES, &[Input::Public(&Cells::zero(1, 8, LANES))], batch, net)?;
+    let batch = prepare(&mut protocol, &compiled, lanes, net)?;
+    evaluate(&mut protocol, &compiled, lanes, &[Input::Public(&Cells::zero(1, 8, lanes))], batch, net)?;
     cheat(&mut protocol, net.me());
     protocol.check(net)
 }
@@ -125,7 +136,7 @@ fn with_lie(cheater: Party, message: usize, forced: Option<(u64, u64)>) -> Vec<R
             if me == cheater {
                 protocol.model.prover.lie = Lie::in_message(message, 0b11);
             } else if me == previous(cheater) {
-                protocol.model.products.spoil(&[0], 0b11);
+                protocol.model.products.spoil(0, 0, 0b11);
             }
         })
     })
@@ -138,7 +149,7 @@ fn is_found(outcome: &Result<()>) -> bool {
 #[test]
 fn a_prover_that_corrects_any_one_of_its_messages_is_found() {
     for cheater in Party::all(3) {
-        for message in 0..=LEVELS {
+        for message in 0..=LAST {
             let outcomes = with_lie(cheater, message, None);
             assert!(outcomes.iter().all(is_found), "{cheater}, message {message}: {outcomes:?}");
         }
@@ -149,8 +160,8 @@ fn a_prover_that_corrects_any_one_of_its_messages_is_found() {
 /// the claim counts alone.
 #[test]
 fn only_coins_find_a_prover_that_corrects_a_message() {
-    // The first toss is of weights. Row 0 is the point 0, and the lower half of vectors is at 1.
-    for (message, coin) in [(0, 0), (1, 1), (2, 1)] {
+    // The first toss is of weights. At 1 a polynomial does not depend on its value at 0.
+    for (message, coin) in [(0, BELIEVED), (1, 1), (2, 1)] {
         for cheater in Party::all(3) {
             let outcomes = with_lie(cheater, message, Some((message as u64 + 2, coin)));
             assert_eq!(outcomes, [Ok(()), Ok(()), Ok(())], "{cheater}, message {message}");
@@ -158,20 +169,31 @@ fn only_coins_find_a_prover_that_corrects_a_message() {
     }
 }
 
-/// Equal errors in two rows of a column, and in two columns that share a random weight, would cancel if they
-/// had the same weight.
+/// Equal errors would cancel if they had the same weight: in two places of a tile, in two tiles that work
+/// together and in two that do not, in two products of a triple. So would those in two rows, if the claims of
+/// rows were one.
 #[test]
-fn equal_errors_in_two_rows_or_in_two_parts_of_a_row_are_found() {
+fn equal_errors_are_found() {
+    // Five tiles of eight rows of 64 bytes work together.
+    let (tile, lanes) = (8 * 64, 6 * 8 * 8 * 64);
+    let cases: [(usize, &[(usize, usize)]); 6] = [
+        (LANES, &[(0, 0), (0, ROW)]),
+        (LANES, &[(0, 0), (0, 1)]),
+        (lanes, &[(0, 0), (0, tile)]),
+        (lanes, &[(0, 0), (0, 5 * tile)]),
+        (LANES, &[(0, 0), (1, 0)]),
+        (LANES, &[(1, 0), (2, 0)]),
+    ];
     for cheater in Party::all(3) {
-        for bytes in [[0, ROW], [0, 1]] {
+        for (lanes, errors) in cases {
             let outcomes = run_parties(3, |net| {
-                session(net, |protocol, me| {
-                    if me == previous(cheater) {
-                        protocol.model.products.spoil(&bytes, 0b11);
+                session_of(lanes, net, |protocol, me| {
+                    for (product, byte) in errors.iter().filter(|_| me == previous(cheater)) {
+                        protocol.model.products.spoil(*product, *byte, 0b11);
                     }
                 })
             });
-            assert!(outcomes.iter().all(is_found), "{cheater}, bytes {bytes:?}: {outcomes:?}");
+            assert!(outcomes.iter().all(is_found), "{cheater}, {errors:?}: {outcomes:?}");
         }
     }
 }
@@ -205,7 +227,7 @@ fn parties_that_do_not_prove_the_same_get_no_coins() {
 #[test]
 fn a_prover_without_an_error_is_believed() {
     let outcomes = run_parties(3, |net| {
-        session(net, |protocol, _| assert_eq!(protocol.model.products.count(), 4 * 512))
+        session(net, |protocol, _| assert_eq!(protocol.model.products.count(), 4 * 4096))
     });
     assert_eq!(outcomes, [Ok(()), Ok(()), Ok(())]);
 }

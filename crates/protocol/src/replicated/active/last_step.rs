@@ -1,4 +1,5 @@
-//! The last step of a proof: vectors of 64 elements, and a mask in front of each.
+//! The last step of a proof: vectors of 64 elements, and a mask in front of each. Half of the elements of U
+//! are from A and half from B, and in W it is the other way round.
 //!
 //! U and W become polynomials of degree 64 through 65 points: at point 0 a random u_0 that the prover shares
 //! with V1, or w_0 that it shares with V2, and at points 1 to 64 the elements. p = U W has degree 128, and
@@ -48,35 +49,36 @@ pub(super) fn run(prover: &mut Prover, claims: &Claims, ring: &mut Ring, net: &m
     // Of this party's proof and of that of the party behind; of the party before and of this party's.
     let [u_mine, u_next] = prover.with_first.each_mut().map(draw::<1>);
     let [w_previous, w_mine] = prover.with_second.each_mut().map(draw::<1>);
-    let product = product(&masked(u_mine, &claims.u_mine), &masked(w_mine, &claims.w_mine));
+    let [[a, b], [next_a, next_b]] = &claims.shares;
+    let product = product(&masked(u_mine, [a, b]), &masked(w_mine, [next_b, next_a]));
     let [mine, of_next] =
         prover.with_first.each_mut().map(|generator| Zeroizing::new(draw::<{ OF_PRODUCT - 1 }>(generator)));
     let mut rest = mine;
     rest.iter_mut().zip(without_derived(&product)).for_each(|(share, value)| *share ^= value);
     #[cfg(test)]
     prover.lie.last(&mut rest[..]);
-    let received = ring.pass_on(&write(&*rest), net)?;
+    let (received, coins) = prover.asked(&write(&*rest), ring, net)?;
 
-    let r = point_apart(prover.coins(ring, net)?);
+    let r = point_apart(coins);
     let of_factor = OF_FACTORS.at(r);
     let of_product = OF_PRODUCTS.at(r);
     let at_r = |shares: &[u64; OF_PRODUCT - 1], claim| {
         Gf2_64::inner_product(&of_product, &*with_derived(shares, claim))
     };
-    let u = Gf2_64::inner_product(&of_factor, &masked(u_next, &claims.u_next));
+    let u = Gf2_64::inner_product(&of_factor, &masked(u_next, [next_a, next_b]));
     let from_first = ring.pass_back(&write(&[u, at_r(&of_next, claims.of_next)]), net)?;
 
     let [u, first] = read::<2>(&from_first);
     let second = at_r(&read(&received), claims.of_previous);
-    let w = Gf2_64::inner_product(&of_factor, &masked(w_previous, &claims.w_previous));
+    let w = Gf2_64::inner_product(&of_factor, &masked(w_previous, [b, a]));
     Ok(ct_eq(&[Gf2_64::multiply(u, w)], &[first ^ second]))
 }
 
 /// A vector behind its mask.
-fn masked(mask: [u64; 1], vector: &[u64]) -> Vector {
+fn masked(mask: [u64; 1], halves: [&Vector; 2]) -> Vector {
     let mut all = Zeroizing::new(Vec::with_capacity(OF_FACTOR));
     all.extend(mask);
-    all.extend_from_slice(&vector[..WIDTH]);
+    halves.into_iter().for_each(|half| all.extend_from_slice(&half[..WIDTH / 2]));
     all
 }
 

@@ -1,4 +1,14 @@
 //! What was multiplied since the last proof, as planes.
+//!
+//! A product of bits is one of a *pair* (a, b). The four products of an inversion in GF(2^8)
+//! ([`super::super::tower`]) are those of two *triples* (a, b, c), for which a b, a c and b c are proven:
+//!
+//! * xh xl and then x^16 V, with x^16 = omega xh + (xh + xl) because omega^16 = omega + 1: those of (xh, xl,
+//!   V) in GF(16);
+//! * n1 n0 and then N^4 M^2, with N^4 = zeta n1 + (n1 + n0) because zeta^4 = zeta + 1: those of (n1, n0, M^2)
+//!   in GF(4).
+//!
+//! In both the second product has the upper half a c and the lower half (a + b) c.
 
 use polyclave_kernels::planes::{Factors, Planes, Terms, add_products};
 
@@ -9,24 +19,28 @@ use crate::pool::{Pool, Shares};
 
 /// Products z = x y and what this party knows of them; the padding of whole bytes is proven, too.
 pub(super) struct Products {
-    /// By the fields of the factors, in the order of [`Factors::ALL`].
-    groups: [Group; Factors::ALL.len()],
+    groups: [Group; 3],
     rounds: u64,
     /// F(k_i) and F(k_(i+1)) of the round that is under way.
     masks: Option<Pair<Shares>>,
 }
 
-/// Products in the same fields. P_i is the prover of its own products, V1 of those of P_(i+1), and V2 of
-/// those of P_(i-1).
+/// Pairs or triples in the same field. P_i is the prover of its own products, V1 of those of P_(i+1), and V2
+/// of those of P_(i-1).
 pub(super) struct Group {
-    pub(super) factors: Factors,
-    /// Both shares of the factors.
-    pub(super) x: Pair<Rows>,
-    pub(super) y: Pair<Rows>,
-    /// What V1 knows of x_(i+1) y_(i+2) + x_(i+2) y_(i+1): z_(i+1) + x_(i+1) y_(i+1) + F(k_(i+1)).
-    pub(super) as_first: Rows,
+    /// The fields of the product a b.
+    first: Factors,
+    /// Those of the product that has a c and (a + b) c.
+    second: Option<Factors>,
+    /// Planes of an element.
+    pub(super) bits: usize,
+    /// Both shares of a, b and c.
+    pub(super) factors: Vec<Pair<Rows>>,
+    /// What V1 knows of x_(i+1) y_(i+2) + x_(i+2) y_(i+1): z_(i+1) + x_(i+1) y_(i+1) + F(k_(i+1)). Of a b, a
+    /// c and (a + b) c.
+    pub(super) as_first: Vec<Rows>,
     /// What V2 knows of x_(i-1) y_i + x_i y_(i-1): F(k_i).
-    pub(super) as_second: Rows,
+    pub(super) as_second: Vec<Rows>,
 }
 
 /// Planes that grow together.
@@ -39,14 +53,24 @@ pub(super) struct Rows {
 
 impl Default for Products {
     fn default() -> Products {
-        Products { groups: Factors::ALL.map(Group::new), rounds: 0, masks: None }
+        let groups = [
+            Group::new(Factors::Bits, None),
+            Group::new(Factors::Gf4, Some(Factors::Gf16ByGf4)),
+            Group::new(Factors::Gf16, Some(Factors::Gf256ByGf16)),
+        ];
+        Products { groups, rounds: 0, masks: None }
     }
 }
 
 impl Products {
     /// How many there are.
     pub(super) fn count(&self) -> usize {
-        self.groups.iter().map(|group| 8 * group.len()).sum()
+        self.groups.iter().map(Group::count).sum()
+    }
+
+    /// Whether no triple lacks its second product.
+    pub(super) fn are_whole(&self) -> bool {
+        self.groups.iter().all(|group| group.as_first.iter().all(|rows| rows.len == group.len()))
     }
 
     /// How many messages with products this party has sent in this session.
@@ -61,7 +85,7 @@ impl Products {
 
     /// They are proven.
     pub(super) fn forget(&mut self) {
-        self.groups.iter_mut().for_each(Group::forget);
+        self.groups.iter_mut().flat_map(Group::rows_mut).for_each(|rows| rows.len = 0);
     }
 
     /// The share of zero that masks a round's products.
@@ -75,7 +99,8 @@ impl Products {
         share
     }
 
-    /// Adds the products of a round, with what the party behind has sent.
+    /// Adds the products of a round, with what the party behind has sent. Second products come in the order
+    /// of the first ones.
     ///
     /// # Panics
     /// If no share of zero was drawn for it.
@@ -83,11 +108,12 @@ impl Products {
         let masks = self.masks.take().expect("products of a round have been masked");
         let mut at = 0;
         for round in rounds {
-            let group = self.groups.iter_mut().find(|group| group.factors == round.factors);
+            let group = self.groups.iter_mut().find(|group| group.has(round.factors));
             let group = group.expect("there is a group for all factors");
             for vectors in &round.vectors {
                 let end = at + round.factors.planes()[0] * vectors.len;
-                group.add([received, &masks[1], &masks[0]].map(|row| &row[at..end]), vectors, pool);
+                let of_vectors = [received, &masks[1], &masks[0]].map(|row| &row[at..end]);
+                group.add(round.factors, of_vectors, vectors, pool);
                 at = end;
             }
         }
@@ -97,55 +123,81 @@ impl Products {
     #[cfg(test)]
     pub(super) fn miscount(&mut self, bytes: usize, messages: u64) {
         let group = self.groups.iter_mut().find(|group| group.len() > 0).expect("there are products");
-        let [x0, x1] = &mut group.x;
-        let [y0, y1] = &mut group.y;
-        for rows in [x0, x1, y0, y1, &mut group.as_first, &mut group.as_second] {
-            rows.len -= bytes;
-        }
+        group.rows_mut().for_each(|rows| rows.len -= bytes);
         self.rounds += messages;
     }
 
-    /// As if the party behind had sent the same error with the first product of each of these bytes of
-    /// planes.
+    /// As if the party behind had sent an error with the first product of this byte of planes: of a b, a c or
+    /// (a + b) c of the first group.
     #[cfg(test)]
-    pub(super) fn spoil(&mut self, bytes: &[usize], error: u8) {
+    pub(super) fn spoil(&mut self, product: usize, byte: usize, error: u8) {
         let group = self.groups.iter_mut().find(|group| group.len() > 0).expect("there are products");
-        for (i, plane) in group.as_first.planes.iter_mut().enumerate() {
-            bytes.iter().for_each(|byte| plane[*byte] ^= error >> i & 1);
+        for (i, plane) in group.as_first[product].planes.iter_mut().enumerate() {
+            plane[byte] ^= error >> i & 1;
         }
     }
 }
 
 impl Group {
-    fn new(factors: Factors) -> Group {
-        let rows = Rows::default;
-        Group { factors, x: [rows(), rows()], y: [rows(), rows()], as_first: rows(), as_second: rows() }
+    fn new(first: Factors, second: Option<Factors>) -> Group {
+        let (factors, products) = if second.is_some() { (3, 3) } else { (2, 1) };
+        let rows = |count| std::iter::repeat_with(Rows::default).take(count).collect();
+        Group {
+            first,
+            second,
+            bits: first.planes()[0],
+            factors: std::iter::repeat_with(Default::default).take(factors).collect(),
+            as_first: rows(products),
+            as_second: rows(products),
+        }
+    }
+
+    fn has(&self, factors: Factors) -> bool {
+        factors == self.first || Some(factors) == self.second
     }
 
     /// Bytes of a plane.
     pub(super) fn len(&self) -> usize {
-        self.as_first.len
+        self.as_first[0].len
     }
 
-    fn add(&mut self, [received, mask, as_second]: [&[u8]; 3], vectors: &Vectors<'_, 2>, pool: &Pool) {
-        let ([of_x, of_y], len) = (self.factors.planes(), vectors.len);
-        for share in 0..2 {
-            self.x[share].extend(vectors.x[share], of_x, len, pool);
-            self.y[share].extend(vectors.y[share], of_y, len, pool);
-        }
+    /// Products that were sent.
+    fn count(&self) -> usize {
+        8 * (self.len() + self.as_first.get(1).map_or(0, |rows| rows.len))
+    }
+
+    fn rows_mut(&mut self) -> impl Iterator<Item = &mut Rows> {
+        let known = self.as_first.iter_mut().chain(&mut self.as_second);
+        self.factors.iter_mut().flatten().chain(known)
+    }
+
+    fn add(
+        &mut self,
+        factors: Factors,
+        [received, mask, as_second]: [&[u8]; 3],
+        vectors: &Vectors<'_, 2>,
+        pool: &Pool,
+    ) {
+        let (bits, len) = (self.bits, vectors.len);
         let mut as_first = pool.take(received.len());
         as_first.copy_from_slice(received);
         add(&mut as_first, mask);
-        add_products(self.factors, Terms::Second, &mut as_first, vectors.x, vectors.y);
-        self.as_first.extend(Planes { bytes: &as_first, stride: len }, of_x, len, pool);
-        self.as_second.extend(Planes { bytes: as_second, stride: len }, of_x, len, pool);
-    }
-
-    fn forget(&mut self) {
-        let [x0, x1] = &mut self.x;
-        let [y0, y1] = &mut self.y;
-        for rows in [x0, x1, y0, y1, &mut self.as_first, &mut self.as_second] {
-            rows.len = 0;
+        add_products(factors, Terms::Second, &mut as_first, vectors.x, vectors.y);
+        let (of_vectors, halves): (&[_], &[usize]) = match factors == self.first {
+            true => (&[(0, vectors.x), (1, vectors.y)], &[0]),
+            false => (&[(2, vectors.y)], &[2, 1]),
+        };
+        for (factor, shares) in of_vectors {
+            for (rows, planes) in self.factors[*factor].iter_mut().zip(shares) {
+                rows.extend(*planes, bits, len, pool);
+            }
+        }
+        for (half, product) in halves.iter().enumerate() {
+            let own = half * bits * len;
+            let [as_first, as_second] =
+                [&*as_first, as_second].map(|bytes| Planes { bytes: &bytes[own..], stride: len });
+            self.as_first[*product].extend(as_first, bits, len, pool);
+            self.as_second[*product].extend(as_second, bits, len, pool);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The proof that all products are right: a fully linear interactive oracle proof with two verifiers,
-//! recursively halved (Boneh et al. 2019, sections 4 and 5; Boyle, Gilboa, Ishai and Nof 2019 for three
+//! recursively (Boneh et al. 2019, sections 4 and 5; Boyle, Gilboa, Ishai and Nof 2019 for three
 //! parties).
 //!
 //! For every product, prover P_i claims
@@ -10,51 +10,62 @@
 //! bracket. The party behind, V2 = P_(i+1), knows x_(i+1), y_(i+1) and the second. All three prove at once,
 //! under the same coins.
 //!
-//! 1. **Rows** (`rows.rs`): 32 / 2^64. Products stand in sixteen rows, and become a claim <U, W> = c1 + c2
-//!    over K = GF(2^64), with one element of U and W for each factor of sixteen products. V1 knows U and c1,
-//!    and V2 knows W and c2.
-//! 2. **Halves.** Let U(X) and W(X) be the lines through the halves of the vectors at 0 and 1, and q(X) =
-//!    <U(X), W(X)>, of degree 2. (If the number is odd, a zero is added.) The prover gives shares of q(0) and
-//!    of the coefficient q2 of X^2: to V1 by a generator that both have, to V2 in a message. q(1) follows,
-//!    because q(0) + q(1) is the claim. After that a coin r is tossed. The new claim is
-//!    <U(r), W(r)> = q(r), with vectors half as long. A false claim stays false except with probability 2 / 2^64, because a wrong q agrees
-//!    with the right one in two points at most.
+//! 1. **Rows** (`rows.rs`): 16 / 2^64. Products stand in eight rows, and become a claim <U, W> = c1 + c2 over
+//!    K = GF(2^64). V1 knows U and c1, and V2 knows W and c2. U is (A, B) of share i, and W is (B, A) of share
+//!    i + 1: so a party has four vectors, a pair for each of its shares, for all three proofs.
+//! 2. **Levels.** The sixteen parts of a vector are the values of polynomials in four variables, of degree 1
+//!    in each, where every variable is 0 or 1. (Zeros are added up to a multiple of sixteen.) q = <U, W> has
+//!    degree 2 in each variable. It is fixed by its 81 values where every variable is 0, 1 or infinite (the
+//!    coefficient of the square). The prover gives shares of 80 of them: to V1 by a generator that both have,
+//!    to V2 in a message. The last one, q(1, 1, 1, 1), follows, because the sixteen values at 0 and 1 add up
+//!    to the claim. After that coins r are tossed, one for each variable. The new claim is <U(r), W(r)> =
+//!    q(r), with vectors a sixteenth as long. A false claim stays false except with probability 8 / 2^64: if
+//!    q is wrong, its difference to the right one is not zero and of degree 2 in each of four variables, so
+//!    at most this part of all r are zeros of it (Schwartz 1980, Zippel 1979).
 //! 3. **Last step** (`last_step.rs`): 128 / (2^64 - 129).
 //! 4. **Verdicts** go round. Nothing is opened unless all three are good.
 //!
-//! **Soundness**: (32 + 2 levels + 129) / 2^64 < 2^-56 for one proof. **Every coin is tossed after the
-//! messages that it checks have come**, with commitments that are compared; none is batched, cached or put
-//! off. If V1 and P_i had different coins, or products in another order, V2 would learn a linear function of
-//! share i. So coins are bound to the number of products and of messages before them.
+//! **Soundness**: (16 + 8 levels + 129) / 2^64 < 2^-56 for one proof: there are fewer than 8 levels. **Every
+//! coin is opened after the messages that it checks have come**, with commitments that are compared; none is
+//! batched, cached or put off. Commitments travel with these messages: V2 opens its own only when it has that
+//! of P_i, and until then no coin is known. If V1 and P_i had different coins, or products in another order,
+//! V2 would learn a linear function of share i. So coins are bound to the number of products and of messages
+//! before them.
 //!
-//! **Zero knowledge.** V1 is sent nothing but coins and verdicts. V2 receives, at each level, q(0) and q2
-//! plus what a generator under k_i gives, which V2 lacks; the last step is argued in its file. The verdict
-//! depends on the errors of a cheater and on the coins alone.
+//! **Zero knowledge.** V1 is sent nothing but coins and verdicts. V2 receives, for the rows and at each
+//! level, values plus what a generator under k_i gives, which V2 lacks; the last step is argued in its file.
+//! The verdict depends on the errors of a cheater and on the coins alone.
 //!
-//! **Cost**, to one neighbour: 240 bytes and five rounds for the rows, 16 bytes and three rounds for a level,
-//! 1,024 bytes, 16 to the other neighbour and four rounds for the last step, and a round for the verdicts.
+//! **Cost**, to one neighbour: 56 bytes and four rounds for the rows, 640 bytes and two rounds for a level,
+//! 1,024 bytes, 16 to the other neighbour and three rounds for the last step, and a round for the verdicts.
 
 use polyclave_field::{Gf2_64, MacField};
 use polyclave_kernels::aes_prg::AesPrg;
-use polyclave_kernels::words64::{inner_product_unreduced, reduce};
+use polyclave_kernels::words64::parts::{self, PARTS, PLACES};
+use polyclave_kernels::words64::reduce;
 use zeroize::Zeroizing;
 
-use super::super::Pair;
-use super::super::ring::{Purpose, Ring, generators};
+use super::super::ring::{Purpose, Ring, generators, next, previous};
+use super::super::{PARTIES, Pair};
 use super::last_step::{self, WIDTH};
 use super::products::Products;
 use super::rows::{self, Weights};
-use crate::coins::toss;
+use crate::coins::{Toss, toss};
 use crate::interface::net::Net;
 use crate::interface::session::Stream;
+use crate::pool::Shares;
 use crate::shamir::Setup;
 use crate::{Error, Result};
 
 /// Secret elements of K.
 pub(super) type Vector = Zeroizing<Vec<u64>>;
 
-/// Elements that are worked on at once: in the nearest cache.
-const TILE: usize = 512;
+/// Values of q that a level's message has.
+pub(super) const VALUES: usize = PLACES - 1;
+/// The place of the other one, where every variable is 1.
+const DERIVED: usize = PLACES / 2;
+/// In how many variables.
+const VARIABLES: usize = 4;
 
 /// One party's generators for proofs, in one session and stream, and room for them.
 pub(super) struct Prover {
@@ -76,12 +87,8 @@ pub(super) struct Prover {
 /// The vectors and claims of a party in all three proofs.
 #[derive(Default)]
 pub(super) struct Claims {
-    /// U of this party's proof, and of that of the party behind, whose V1 it is.
-    pub(super) u_mine: Vector,
-    pub(super) u_next: Vector,
-    /// W of the proof of the party before, whose V2 it is, and of this party's proof.
-    pub(super) w_previous: Vector,
-    pub(super) w_mine: Vector,
+    /// A and B of both shares of this party.
+    pub(super) shares: Pair<Pair<Vector>>,
     /// Elements of a vector now. What is behind them means nothing.
     len: usize,
     /// The share of the claim that this party has as V1 of the party behind.
@@ -113,8 +120,8 @@ impl Prover {
         let mut claims = std::mem::take(&mut self.claims);
         self.first_level(products, &mut claims, ring, net)?;
         // One level more would be right too: zeros fill up. It only costs its rounds.
-        while claims.len > WIDTH {
-            self.halve(&mut claims, ring, net)?;
+        while claims.len > WIDTH / 2 {
+            self.level(&mut claims, ring, net)?;
         }
         claims.fill_up();
         let is_right = last_step::run(self, &claims, ring, net)?;
@@ -122,15 +129,50 @@ impl Prover {
         exchange_verdicts(is_right, ring, net)
     }
 
-    /// Fresh coins. Two rounds.
-    pub(super) fn coins(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<[u8; 32]> {
+    /// Coins on which no message depends. Two rounds.
+    fn coins(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<[u8; 32]> {
+        let context = self.next_context();
+        ring.counts().rounds += 2;
+        toss(&context, net).map(|coins| self.forced(coins))
+    }
+
+    /// Sends a message of the prover to V2, and tosses the coins that check it. Returns that of the party
+    /// before, with its commitment behind, and the coins. Commitments go with the message, and this party
+    /// opens its own when it has the message that it verifies. Two rounds.
+    pub(super) fn asked(
+        &mut self,
+        message: &[u8],
+        ring: &mut Ring,
+        net: &mut dyn Net,
+    ) -> Result<(Shares, [u8; 32])> {
+        let context = self.next_context();
+        let toss = Toss::begin(&context, ring.me)?;
+        let mine = toss.commitment();
+        let to_next = Zeroizing::new([message, mine].concat());
+        let (before, behind) = (previous(ring.me), next(ring.me));
+        let [received, of_behind] =
+            ring.exchange_with_both([mine, &to_next], [to_next.len(), mine.len()], net)?;
+        let mut commitments = vec![mine.to_vec(); PARTIES];
+        commitments[before.index()] = received[message.len()..].to_vec();
+        commitments[behind.index()] = of_behind.to_vec();
+        ring.counts().rounds += 1;
+        let coins = toss.open(commitments, net)?;
+        Ok((received, self.forced(coins)))
+    }
+
+    /// What the next coins are for.
+    fn next_context(&mut self) -> Vec<u8> {
         let context = [&self.context[..], &self.tosses.to_le_bytes()].concat();
         self.tosses += 1;
-        ring.counts().rounds += 2;
+        context
+    }
+
+    /// The coins that were tossed, or in a test others.
+    fn forced(&self, coins: [u8; 32]) -> [u8; 32] {
         #[cfg(not(test))]
-        return toss(&context, net);
+        return coins;
         #[cfg(test)]
-        toss(&context, net).map(|coins| super::cheaters::forced(coins, self.forced, self.tosses))
+        super::cheaters::forced(coins, self.forced, self.tosses)
     }
 
     /// From products to vectors over K.
@@ -143,71 +185,62 @@ impl Prover {
     ) -> Result<()> {
         let weights = Weights::new(self.coins(ring, net)?, products);
         let values = rows::evaluate(products, &weights);
-        [claims.of_next, claims.of_previous] = rows::claims(products, &weights);
         #[cfg(test)]
         self.lie.begin(&weights);
-        let [mine, of_next] = self
-            .with_first
-            .each_mut()
-            .map(|generator| Zeroizing::new(draw::<{ rows::POINTS - 1 }>(generator)));
+        let [mine, of_next] = self.with_first.each_mut().map(|generator| Zeroizing::new(draw(generator)));
         let mut masked = mine;
-        masked.iter_mut().zip(&values[1..]).for_each(|(share, value)| *share ^= value);
+        masked.iter_mut().zip(&*values).for_each(|(share, value)| *share ^= value);
         #[cfg(test)]
         self.lie.of_rows(&mut masked[0]);
-        let of_previous = Zeroizing::new(read(&ring.pass_on(&write(&*masked), net)?));
-        let r = word(&self.coins(ring, net)?);
+        let (received, coins) = self.asked(&write(&*masked), ring, net)?;
+        let of_previous = Zeroizing::new(read(&received));
+        let [r] = read(&coins);
         let coefficients = rows::coefficients(r);
-        let at_r = |claim: u64, others: &[u64; rows::POINTS - 1]| {
-            let first = Gf2_64::multiply(coefficients[0], weights.derived(claim, others));
-            first ^ Gf2_64::inner_product(&coefficients[1..], others)
-        };
-        claims.of_next = at_r(claims.of_next, &of_next);
-        claims.of_previous = at_r(claims.of_previous, &of_previous);
+        let (at_rows, at_others) = coefficients.split_at(rows::POINTS - rows::OTHERS);
+        let known = rows::known(products, &weights, at_rows);
+        let shares: [&[u64; rows::OTHERS]; 2] = [&of_next, &of_previous];
+        [claims.of_next, claims.of_previous] =
+            [0, 1].map(|i| known[i] ^ Gf2_64::inner_product(at_others, shares[i]));
         #[cfg(test)]
-        self.lie.goes_on([coefficients[0], coefficients[1]]);
+        self.lie.goes_on([at_rows[0], at_others[0]]);
         rows::fold(products, &weights, r, claims);
         Ok(())
     }
 
-    /// From vectors to vectors of half the length.
-    fn halve(&mut self, claims: &mut Claims, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
-        let half = claims.len.div_ceil(2);
-        let (u, w) = (&claims.u_mine[..claims.len], &claims.w_mine[..claims.len]);
-        let at_zero = Gf2_64::inner_product(&u[..half], &w[..half]);
-        let of_square = inner_product_of_sums(u.split_at(half), w.split_at(half));
-        let r = self.fix_claims(claims, [at_zero, of_square], ring, net)?;
-        let len = claims.len;
-        for vector in [&mut claims.u_mine, &mut claims.u_next, &mut claims.w_previous, &mut claims.w_mine] {
-            let (low, high) = vector[..len].split_at_mut(half);
-            fold(low, high, r);
+    /// From vectors to vectors of a sixteenth of the length.
+    fn level(&mut self, claims: &mut Claims, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
+        let all = claims.in_parts();
+        let [[a, b], [next_a, next_b]] = claims.shares.each_ref().map(|s| s.each_ref().map(|v| &v[..all]));
+        let (first, second) = (parts::products(a, next_b), parts::products(b, next_a));
+        let values = sent(|place| reduce::<Gf2_64>(first[place] ^ second[place]));
+        let r = self.fix_claims(claims, values, ring, net)?;
+        let [_, weights @ ..] = of_parts(r);
+        for vector in claims.shares.iter_mut().flatten() {
+            parts::fold::<Gf2_64>(&mut vector[..all], weights);
         }
-        claims.len = half;
+        claims.len = all / PARTS;
         Ok(())
     }
 
-    /// Sends a level's message, tosses its coin, and gives the verifiers their shares of the new claims.
+    /// Sends a level's message, tosses its coins, and gives the verifiers their shares of the new claims.
     fn fix_claims(
         &mut self,
         claims: &mut Claims,
-        message: [u64; 2],
+        values: [u64; VALUES],
         ring: &mut Ring,
         net: &mut dyn Net,
-    ) -> Result<u64> {
+    ) -> Result<[u64; VARIABLES]> {
         #[cfg(test)]
-        let message = self.lie.message(message);
-        let [mine, of_next] = self.with_first.each_mut().map(draw::<2>);
-        let masked = write(&[message[0] ^ mine[0], message[1] ^ mine[1]]);
-        let of_previous = read::<2>(&ring.pass_on(&masked, net)?);
-        let r = word(&self.coins(ring, net)?);
-        // q(r) = q(0) + r (c + q2) + r^2 q2.
-        let evaluate = |claim: u64, [at_zero, of_square]: [u64; 2]| {
-            let linear = Gf2_64::multiply(r, claim ^ of_square);
-            at_zero ^ linear ^ Gf2_64::multiply(Gf2_64::multiply(r, r), of_square)
-        };
-        claims.of_next = evaluate(claims.of_next, of_next);
-        claims.of_previous = evaluate(claims.of_previous, of_previous);
+        let values = self.lie.message(values);
+        let [mut masked, of_next] = self.with_first.each_mut().map(|of| Zeroizing::new(draw::<VALUES>(of)));
+        masked.iter_mut().zip(values).for_each(|(share, value)| *share ^= value);
+        let (received, coins) = self.asked(&write(&*masked), ring, net)?;
+        let (of_previous, r) = (Zeroizing::new(read::<VALUES>(&received)), read(&coins));
+        let weights = of_places(r);
+        claims.of_next = at_place(&weights, claims.of_next, &of_next);
+        claims.of_previous = at_place(&weights, claims.of_previous, &of_previous);
         #[cfg(test)]
-        self.lie.goes_on([r, 1 ^ r]);
+        self.lie.goes_on([weights[DERIVED], weights[0] ^ weights[DERIVED]]);
         Ok(r)
     }
 }
@@ -215,21 +248,66 @@ impl Prover {
 impl Claims {
     /// Vectors of so many elements, with any contents.
     pub(super) fn make_room(&mut self, len: usize) {
-        for vector in [&mut self.u_mine, &mut self.u_next, &mut self.w_previous, &mut self.w_mine] {
+        let needed = len.next_multiple_of(PARTS).max(WIDTH / 2);
+        for vector in self.shares.iter_mut().flatten() {
             // What is large enough is kept: new room would only cost time.
-            if vector.len() < len.max(WIDTH) {
-                *vector = Zeroizing::new(vec![0; len.max(WIDTH)]);
+            if vector.len() < needed {
+                *vector = Zeroizing::new(vec![0; needed]);
             }
         }
         self.len = len;
     }
 
+    /// Adds zeros until all parts are equally long, and returns how long vectors are with them.
+    fn in_parts(&mut self) -> usize {
+        let all = self.len.next_multiple_of(PARTS);
+        self.shares.iter_mut().flatten().for_each(|vector| vector[self.len..all].fill(0));
+        all
+    }
+
     /// Zeros up to the width of the last step.
     fn fill_up(&mut self) {
-        for vector in [&mut self.u_mine, &mut self.u_next, &mut self.w_previous, &mut self.w_mine] {
-            vector[self.len..WIDTH].fill(0);
-        }
+        self.shares.iter_mut().flatten().for_each(|vector| vector[self.len..WIDTH / 2].fill(0));
     }
+}
+
+/// The weights with which values at 0, at 1 and at infinity make that of a polynomial of degree 2 at r.
+fn of_degree_two(r: u64) -> [u64; 3] {
+    [1 ^ r, r, Gf2_64::multiply(r, 1 ^ r)]
+}
+
+/// The weights of the values of q at all places.
+fn of_places(r: [u64; VARIABLES]) -> [u64; PLACES] {
+    let of_variables = r.map(of_degree_two);
+    core::array::from_fn(|place| {
+        let digits = [place / 27, place / 9 % 3, place / 3 % 3, place % 3];
+        product(of_variables.iter().zip(digits).map(|(weights, digit)| weights[digit]))
+    })
+}
+
+/// The weights of the parts. They add up to 1.
+fn of_parts(r: [u64; VARIABLES]) -> [u64; PARTS] {
+    core::array::from_fn(|part| {
+        product((0..VARIABLES).map(|i| if part >> (VARIABLES - 1 - i) & 1 == 1 { r[i] } else { 1 ^ r[i] }))
+    })
+}
+
+fn product(factors: impl Iterator<Item = u64>) -> u64 {
+    factors.fold(1, Gf2_64::multiply)
+}
+
+/// Something for each place whose value is sent.
+fn sent(of_place: impl Fn(usize) -> u64) -> [u64; VALUES] {
+    core::array::from_fn(|i| of_place(i + usize::from(i >= DERIVED)))
+}
+
+/// A verifier's share of the new claim, from what was sent. The value that was not follows from the claim.
+fn at_place(weights: &[u64; PLACES], claim: u64, values: &[u64; VALUES]) -> u64 {
+    // The summands of the claim are the places without an infinite variable.
+    let is_summand = |place: usize| [1, 3, 9, 27].iter().all(|digit| place / digit % 3 < 2);
+    let summands = sent(|place| is_summand(place).into());
+    let derived = claim ^ Gf2_64::inner_product(&summands, values);
+    Gf2_64::multiply(weights[DERIVED], derived) ^ Gf2_64::inner_product(&sent(|i| weights[i]), values)
 }
 
 /// Each party says whether the proof of the party before it was right. One round.
@@ -242,47 +320,6 @@ fn exchange_verdicts(is_right: bool, ring: &mut Ring, net: &mut dyn Net) -> Resu
     }
 }
 
-/// An element of K from coins.
-pub(super) fn word(coins: &[u8; 32]) -> u64 {
-    u64::from_le_bytes(*coins.first_chunk().expect("there are 32 bytes"))
-}
-
-/// The sum of (u0 + u1)(w0 + w1). The second halves may be shorter by an element, which is zero.
-fn inner_product_of_sums((u0, u1): (&[u64], &[u64]), (w0, w1): (&[u64], &[u64])) -> u64 {
-    let (mut u, mut w) = (Zeroizing::new([0; TILE]), Zeroizing::new([0; TILE]));
-    let mut all = 0;
-    for start in (0..u0.len()).step_by(TILE) {
-        let end = u0.len().min(start + TILE);
-        let sums = [(&mut u, u0, u1), (&mut w, w0, w1)];
-        for (tile, low, high) in sums {
-            let tile = &mut tile[..end - start];
-            tile.copy_from_slice(&low[start..end]);
-            tile.iter_mut().zip(&high[start..]).for_each(|(sum, word)| *sum ^= word);
-        }
-        all ^= inner_product_unreduced(&u[..end - start], &w[..end - start]);
-    }
-    reduce::<Gf2_64>(all)
-}
-
-/// Overwrites the lower half by (1 + r) times it plus r times the upper half, which may be shorter by an
-/// element that is zero.
-fn fold(low: &mut [u64], high: &[u64], r: u64) {
-    let mut folded = Zeroizing::new([0; TILE]);
-    let shorter = high.len();
-    for start in (0..low.len()).step_by(TILE) {
-        let end = low.len().min(start + TILE);
-        let both = end.min(shorter).max(start);
-        let (tile, rest) = folded[..end - start].split_at_mut(both - start);
-        Gf2_64::combine(
-            tile,
-            &[(&low[start..both], 1 ^ r), (&high[start.min(shorter)..both.min(shorter)], r)],
-            0,
-        );
-        Gf2_64::combine(rest, &[(&low[both..end], 1 ^ r)], 0);
-        low[start..end].copy_from_slice(&folded[..end - start]);
-    }
-}
-
 /// The next elements of a generator.
 pub(super) fn draw<const N: usize>(generator: &mut AesPrg) -> [u64; N] {
     let mut elements = [0; N];
@@ -292,10 +329,11 @@ pub(super) fn draw<const N: usize>(generator: &mut AesPrg) -> [u64; N] {
 
 /// Overwrites all by the next elements of a generator.
 pub(super) fn fill(generator: &mut AesPrg, elements: &mut [u64]) {
-    for element in elements {
-        let mut word = [0; 8];
-        generator.fill(&mut word);
-        *element = u64::from_le_bytes(word);
+    let mut bytes = Zeroizing::new([0; 512]);
+    for elements in elements.chunks_mut(64) {
+        let bytes = &mut bytes[..8 * elements.len()];
+        generator.fill(bytes);
+        Gf2_64::read_row(bytes, elements);
     }
 }
 
