@@ -3,6 +3,7 @@
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 
 use super::config::MAX_PARTIES;
+use super::garbled::of_two;
 use super::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use crate::Result;
 use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
@@ -67,7 +68,8 @@ pub static TOWER: Descriptor = Descriptor {
         standby: None,
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
-            Ok(AnyServiceConfig::new(quickest(LookupMethod::Tower, nodes, material)?))
+            let rounds = quickest(LookupMethod::Tower, nodes, material)?;
+            if nodes == 2 { of_two(rounds) } else { Ok(AnyServiceConfig::new(rounds)) }
         },
     }),
     ..descriptor("spdz-tower", |chosen| config(LookupMethod::Tower, chosen))

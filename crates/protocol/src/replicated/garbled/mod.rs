@@ -18,7 +18,7 @@
 //! | `input.rs` | labels of inputs: of keys ahead, of blocks online | figure 2, steps 4 and 5 |
 //! | `output.rs` | outputs become shared | argued there |
 //! | `item.rs`, `storage.rs` | a garbled circuit that waits for its use | |
-//! | `kept.rs`, `few_rounds.rs` | `replicated-active` as nodes serve with it: with circuits from their stock | |
+//! | `few_rounds.rs` | `replicated-active` as nodes serve with it: with circuits from their stock | |
 //! | `shape.rs` | cells of bits and of bytes | |
 //!
 //! **Adversary**: active, static, one of the three, with abort; the channels are private and authentic.
@@ -68,7 +68,6 @@ mod few_rounds;
 mod gates;
 mod input;
 mod item;
-mod kept;
 mod output;
 mod plan;
 mod roles;
@@ -107,7 +106,7 @@ const LANES_AT_ONCE: usize = 64;
 type Key = Zeroizing<[u8; 32]>;
 
 /// What a party has of the setup for its role in one stream.
-enum Keys {
+pub enum Keys {
     First { garbling: Key },
     Second { garbling: Key, masking: Key },
     Evaluator { masking: Key },
