@@ -57,8 +57,8 @@ fn sweep<F: MacField>(
     })
 }
 
-/// Messages to one peer: two of the hello, setup, perhaps an input, the rounds, those of the check, the output,
-/// those of its check.
+/// Messages to one peer: two of the hello, setup, perhaps an input, the rounds, those of the check, the
+/// output, those of its check.
 fn expected(way_rounds: u64, parties: usize, me: usize) -> u64 {
     let check = if parties == 2 { 2 } else { 6 };
     (2 + 1 + u64::from(me < 2) + way_rounds + check + 1 + check) * (parties as u64 - 1)
