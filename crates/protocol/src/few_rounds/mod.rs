@@ -129,6 +129,9 @@ pub struct FewRounds<G: Garbles> {
     stock: Option<Arc<dyn Stock>>,
 }
 
+/// A circuit for each lane.
+type Taken<G> = (&'static Kept, Vec<<G as Garbles>::Circuit>);
+
 /// What an evaluation goes through.
 pub enum FewRoundsBatch<G: Garbles> {
     Rounds(<G::Rounds as Session>::Batch),
@@ -174,12 +177,7 @@ impl<G: Garbles> FewRounds<G> {
     }
 
     /// Circuits for some lanes, if there are any for this computation.
-    fn take(
-        &mut self,
-        compiled: &Compiled,
-        lanes: usize,
-        net: &mut dyn Net,
-    ) -> Result<Option<(&'static Kept, Vec<G::Circuit>)>> {
+    fn take(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Option<Taken<G>>> {
         let Some(stock) = self.stock.as_ref().filter(|_| lanes <= LANES) else { return Ok(None) };
         let Some(kept) = Kept::of(&compiled.digest()) else { return Ok(None) };
         let kind = kept.kind(self.garbled.item_bytes(kept));

@@ -1,8 +1,8 @@
 //! The MAC check between two parties, in two rounds in place of six: each verifies for itself.
 //!
-//! Each party draws coins of its own, after everything was opened, and learns whether sigma = sum chi_j (m_j
-//! - alpha v_j) is zero. It has a random product c = a b for its own test, of which both have shares. In
-//! what follows V verifies, and P is its peer; both tests run side by side.
+//! Each party draws coins of its own, after everything was opened, and learns whether the sum sigma of all
+//! chi_j (m_j - alpha v_j) is zero. It has a random product c = a b for its own test, of which both have
+//! shares. In what follows V verifies, and P is its peer; both tests run side by side.
 //!
 //! 1. V sends the coins and d_V = sigma_V + a_V.
 //! 2. P sends d_P = sigma_P + a_P and z_P = d b_P + c_P, where d = d_V + d_P. V takes what was opened if z_P
