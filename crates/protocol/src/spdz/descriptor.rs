@@ -62,8 +62,8 @@ pub static TOWER: Descriptor = Descriptor {
     serving: Some(Serving {
         advice: "all nodes serve, and any cheating ends in a refusal; material for AES is made much faster than under spdz-lt, and a \
                  request that takes more than is in stock waits for it",
-        // 64 KiB of AES at once; records for them take 107 MB.
-        stock: Levels { aes_blocks: 4096, des_blocks: 64, circuits: 0 },
+        // 64 KiB of AES at once; records for them take 107 MB. Circuits are for two nodes.
+        stock: Levels { aes_blocks: 4096, des_blocks: 64, circuits: 32 },
         stream_bytes_a_second: Some(20_000),
         standby: None,
         config: |nodes, _| {
