@@ -29,8 +29,9 @@ pub(crate) fn toss_for_check(context: &[u8], net: &mut dyn Net) -> Result<[u8; 3
     toss.open_for_check(commitments, net)
 }
 
-/// A toss whose commitments travel with other messages. What the coins check may travel with them: no party
-/// opens before it has the messages of all others, and a commitment tells nothing of the coins.
+/// A toss whose commitments travel with other messages. What the coins check may travel with them: a party
+/// that verifies a message opens only when it has the message and the commitments of all others, and until
+/// then nobody knows the coins.
 pub(crate) struct Toss<'c>(Committed<'c>);
 
 impl<'c> Toss<'c> {

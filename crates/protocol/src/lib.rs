@@ -10,6 +10,7 @@ pub mod coins;
 pub mod commitment;
 mod error;
 pub mod evaluate;
+mod few_rounds;
 pub mod garbling;
 pub mod ghash;
 pub mod handover;

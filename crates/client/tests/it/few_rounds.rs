@@ -1,5 +1,5 @@
-//! Three nodes under `replicated-active` that think they are far from each other: a few blocks at a time go
-//! through garbled circuits, in every mode, and nobody gets a wrong one.
+//! Three nodes under `replicated-active`, and two under `spdz-tower`, that think they are far from each
+//! other: a few blocks at a time go through garbled circuits, in every mode, and nobody gets a wrong one.
 
 use polyclave_api::{Mode, Reason, Right};
 use polyclave_client::{Client, Error, Padding, Result};
@@ -18,16 +18,24 @@ use crate::common::{TestCluster, data, insist, key, name_for};
 /// More requests than it takes to know how far the nodes are.
 const FIRST: usize = 8;
 
-/// Three nodes that take every distance for far.
-fn start() -> TestCluster {
-    let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
+/// A protocol with circuits, its nodes, and how many of them may cheat.
+type Under = (&'static str, usize, usize);
+
+const OF_THREE: Under = ("replicated-active", 3, 1);
+const OF_TWO: Under = ("spdz-tower", 2, 1);
+
+/// Nodes that take every distance for far.
+fn start((protocol, nodes, threshold): Under) -> TestCluster {
+    let mut cluster = TestCluster::define_with(protocol, nodes, threshold);
+    // Where requests take other material, too.
+    cluster.set_stock(64, 16);
     for path in &cluster.local.nodes {
         let mut node = NodeDir::open(path).expect("its directory");
         let mut settings = node.settings().clone();
         settings.latency = LatencySettings { from_ms: 0, circuits: Some(32) };
         node.set_settings(settings).expect("saved");
     }
-    (0..3).for_each(|node| cluster.restart(node));
+    (0..nodes).for_each(|node| cluster.restart(node));
     cluster.wait_until_ready();
     cluster
 }
@@ -38,6 +46,12 @@ fn status(cluster: &TestCluster, node: usize) -> Status {
         Ok(Some(Answer::Status(status))) => *status,
         other => panic!("{other:?}"),
     }
+}
+
+/// How many circuits of each kind a node has of those that somebody asked for.
+fn circuits(cluster: &TestCluster, node: usize) -> Vec<(String, u64)> {
+    let kinds = status(cluster, node).stock.into_iter().filter(|kind| kind.kind.starts_with("garbled"));
+    kinds.map(|kind| (kind.kind, kind.blocks)).collect()
 }
 
 fn blocks(cluster: &TestCluster) -> u64 {
@@ -56,7 +70,7 @@ fn warm(cluster: &TestCluster, request: &dyn Fn()) {
 
 /// A request of which some blocks go through circuits, once there are enough for it.
 fn few<T>(cluster: &TestCluster, what: &str, request: impl FnOnce() -> Result<T>) -> T {
-    let enough = || status(cluster, 0).stock.iter().all(|kind| kind.blocks >= 16);
+    let enough = || circuits(cluster, 0).iter().all(|(_, blocks)| *blocks >= 16);
     cluster.wait_until(enough);
     let mut outcome = None;
     let blocks = through(cluster, || outcome = Some(request()));
@@ -72,8 +86,17 @@ fn through(cluster: &TestCluster, request: impl FnOnce()) -> u64 {
 }
 
 #[test]
-fn few_blocks_go_through_circuits_in_every_mode_and_are_the_same() {
-    let cluster = start();
+fn few_blocks_go_through_circuits_of_three_in_every_mode_and_are_the_same() {
+    every_mode(OF_THREE);
+}
+
+#[test]
+fn few_blocks_go_through_circuits_of_two_in_every_mode_and_are_the_same() {
+    every_mode(OF_TWO);
+}
+
+fn every_mode(under: Under) {
+    let cluster = start(under);
     let client = cluster.client();
     // Its nodes compute in rounds, under another protocol.
     let others = TestCluster::shared();
@@ -141,7 +164,11 @@ fn few_blocks_go_through_circuits_in_every_mode_and_are_the_same() {
 
 #[test]
 fn many_blocks_go_through_rounds_and_so_do_few_once_no_circuit_is_left() {
-    let cluster = start();
+    [OF_THREE, OF_TWO].into_iter().for_each(many_and_few);
+}
+
+fn many_and_few(under: Under) {
+    let cluster = start(under);
     let client = cluster.client();
     client.import(key("k", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
     let asked = |count: usize| {
@@ -150,22 +177,22 @@ fn many_blocks_go_through_rounds_and_so_do_few_once_no_circuit_is_left() {
     };
     warm(&cluster, &|| asked(1));
     assert_eq!(through(&cluster, || asked(9)), 0, "more than is worth it");
-    let stock = || status(&cluster, 0).stock;
-    cluster.wait_until(|| stock().iter().any(|kind| kind.blocks >= 8));
+    cluster.wait_until(|| circuits(&cluster, 0).iter().any(|(_, blocks)| *blocks >= 8));
     assert_eq!(through(&cluster, || asked(8)), 8);
     // Faster than they are made: where none is left it goes on in rounds, and no request fails.
     (0..60).for_each(|_| asked(3));
     let status = status(&cluster, 0);
     let latency = status.latency.expect("the protocol has circuits");
     assert!(latency.round_trip_ms.is_some() && latency.from_ms == 0 && latency.blocks > 8, "{latency:?}");
-    let kinds: Vec<&str> = status.stock.iter().map(|kind| kind.kind.as_str()).collect();
+    let of_circuits = circuits(&cluster, 0);
+    let kinds: Vec<&str> = of_circuits.iter().map(|(kind, _)| kind.as_str()).collect();
     assert_eq!(kinds, ["garbled circuits of AES-128"], "of what nobody asked for there is none");
 }
 
 /// The first of a channel takes two rounds.
 #[test]
 fn requests_begin_in_one_round_also_after_one_that_a_node_refused_and_with_a_node_that_has_started_again() {
-    let mut cluster = start();
+    let mut cluster = start(OF_THREE);
     let client = cluster.client();
     client.import(key("k", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
     let right = Oracle::new("aes-128", &data(16)).ecb(&data(16));
@@ -198,8 +225,7 @@ fn requests_begin_in_one_round_also_after_one_that_a_node_refused_and_with_a_nod
         );
     }
     // What was claimed for them is spent at all nodes.
-    let circuits = |node| status(&cluster, node).stock.iter().map(|kind| kind.blocks).sum::<u64>();
-    cluster.wait_until(|| circuits(0) == circuits(1) && circuits(1) == circuits(2));
+    cluster.wait_until(|| (1..3).all(|node| circuits(&cluster, node) == circuits(&cluster, 0)));
     goes_on(&cluster);
 
     for node in 0..3 {
@@ -236,8 +262,11 @@ fn nodes_that_are_near_make_no_circuits() {
 /// Whichever node it is: a garbler changes labels, the evaluator what it tells of the output.
 #[test]
 fn a_node_that_cheats_in_circuits_is_found_and_stops_the_others() {
-    for cheater in 0..3 {
-        let mut cluster = start();
+    // The first garbler finds the evaluator, and the evaluator a garbler.
+    for (under, cheater, finder) in
+        [(OF_THREE, 0, 2), (OF_THREE, 1, 2), (OF_THREE, 2, 0), (OF_TWO, 0, 1), (OF_TWO, 1, 0)]
+    {
+        let mut cluster = start(under);
         let client = cluster.client();
         client.import(key("k", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
         let right = Oracle::new("aes-128", &data(16)).ecb(&data(16));
@@ -253,12 +282,11 @@ fn a_node_that_cheats_in_circuits_is_found_and_stops_the_others() {
             Err(Error::Refused { refusal, .. }) => refusal.reason == Reason::Quarantined,
             Err(_) => false,
         });
-        // The first garbler finds the evaluator, and the evaluator a garbler.
-        let finder = if cheater == 2 { 0 } else { 2 };
         cluster.wait_until(|| status(&cluster, finder).quarantine.is_some());
         cluster.stop(cheater);
         cluster.restart(cheater);
         cluster.refresh();
         assert_eq!(insist(&ask), right, "after a refresh");
+        warm(&cluster, &|| assert_eq!(insist(&ask), right, "in circuits of the new epoch"));
     }
 }

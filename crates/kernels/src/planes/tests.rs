@@ -94,9 +94,18 @@ fn the_fields_are_those_of_the_formulas() {
 /// Any number of inputs and outputs, bit by bit.
 #[test]
 fn a_map_sums_the_planes_that_its_matrix_says() {
-    for (ins, outs, tiles) in
-        [(1, 1, 1), (3, 64, 2), (4, 28, 7), (8, 7, 1), (31, 13, 3), (64, 64, 1), (65, 64, 2), (480, 63, 1)]
-    {
+    for (ins, outs, tiles) in [
+        (1, 1, 1),
+        (3, 64, 2),
+        (4, 28, 7),
+        (8, 7, 1),
+        (9, 20, 2),
+        (16, 28, 7),
+        (31, 13, 3),
+        (64, 64, 1),
+        (65, 64, 2),
+        (480, 63, 1),
+    ] {
         let len = tiles * TILE_BYTES;
         let word = |seed: usize| u64::from_le_bytes(noise(seed, 8).try_into().expect("8 bytes"));
         let images: Vec<u64> = (0..ins).map(|i| word(i) & (u64::MAX >> (64 - outs))).collect();

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// Kinds of material that a beat has a level for; no scheme has more.
+/// Kinds of material that a beat has a level for: the first ones of a protocol. No protocol has more in which
+/// nodes go by each other's levels.
 pub(super) const KINDS: usize = 8;
 
 /// The longest release of another program that people are shown.

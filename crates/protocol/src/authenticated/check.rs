@@ -41,8 +41,10 @@
 //! guessed one by one, because silence would then reveal something. `mascot/cope.rs` and the check of
 //! transfers guarantee that: there the holder of a share of alpha is the first to know.
 //!
-//! Coins are the same at all honest parties (`commitment.rs`).
+//! Coins are the same at all honest parties (`commitment.rs`). Two parties need neither common coins nor
+//! commitments (`check/of_two.rs`).
 
+mod of_two;
 #[cfg(test)]
 mod tests;
 
@@ -56,6 +58,8 @@ use super::source::Product;
 use crate::commitment::commit_and_open;
 use crate::interface::net::Net;
 use crate::{Error, Result, coins};
+
+pub(crate) use of_two::{CHECK_ROUNDS_OF_TWO, check_of_two};
 
 /// Rounds of a [`check`].
 pub(crate) const CHECK_ROUNDS: u64 = 6;
@@ -128,7 +132,16 @@ fn difference<F: MacField>(
     context[..32].copy_from_slice(&transcript);
     context[32..].copy_from_slice(&seed);
 
-    let mut coefficients = Coefficients::<F>::new(&seed);
+    Ok((context, part_of_difference(key, openings, &seed)))
+}
+
+/// The same, with coins that are known.
+fn part_of_difference<F: MacField>(
+    key: &MacKey<F>,
+    openings: &Openings<F>,
+    coins: &[u8; 32],
+) -> Zeroizing<F::Word> {
+    let mut coefficients = Coefficients::<F>::new(coins);
     let mut values = F::Word::ZERO;
     let mut sigma = Zeroizing::new(F::Word::ZERO);
     let elements = openings.elements.chunks(BATCH).zip(openings.element_macs.chunks(BATCH));
@@ -143,7 +156,7 @@ fn difference<F: MacField>(
         *sigma ^= F::inner_product(chi, macs);
     }
     *sigma ^= F::multiply(key.reveal_own_share(), values);
-    Ok((context, sigma))
+    sigma
 }
 
 /// The sum of what all parties say at once.

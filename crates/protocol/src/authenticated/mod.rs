@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `key.rs`, `share.rs` | the MAC key, and shares with MACs |
 //! | `opening.rs`, `packed.rs` | openings, and small cells on the wire |
-//! | `check.rs` | the MAC check, and tests for zero |
+//! | `check.rs`, `check/of_two.rs` | the MAC check, and tests for zero; the check between two parties |
 //! | `source.rs` | where material comes from: triples, random bits |
 //! | `vectors.rs`, `units.rs`, `rows.rs`, `inverses.rs` | material for lookups: unit vectors, masked tables, records for inversions |
 //! | `guesses.rs` | how many guesses at the key a cheater may have made |
@@ -30,7 +30,7 @@ mod source;
 mod units;
 mod vectors;
 
-pub(crate) use check::{CHECK_ROUNDS, Coefficients, check, zero_test_of};
+pub(crate) use check::{CHECK_ROUNDS, CHECK_ROUNDS_OF_TWO, Coefficients, check, check_of_two, zero_test_of};
 pub use guesses::{
     Guesses, MAX_AT_ONCE, MAX_FORGED_LOG2, MAX_UNANSWERED, online_bound_log2, spoilt_bound_log2,
 };

@@ -1,5 +1,7 @@
 //! Where the material of authenticated sharing comes from.
 
+use std::ops::Range;
+
 use polyclave_field::MacField;
 use zeroize::Zeroizing;
 
@@ -7,6 +9,7 @@ use super::inverses::Inverses;
 use super::share::Authenticated;
 use super::{RowShape, Rows, Units, Vectors};
 use crate::interface::net::Net;
+use crate::interface::stock::Kind;
 use crate::pool::Pool;
 use crate::{Error, Party, Result};
 
@@ -42,6 +45,20 @@ impl<F: MacField> Drop for Product<F> {
 }
 
 impl<F: MacField> Triples<F> {
+    /// Some of them.
+    pub fn part(&self, range: Range<usize>) -> Self {
+        let [a, b, c] = [&self.a, &self.b, &self.c].map(|of| of.part(range.clone()));
+        Triples { a, b, c }
+    }
+
+    /// All of several parts.
+    pub fn join(parts: &[&Self]) -> Self {
+        let joined = |of: fn(&Self) -> &Authenticated<F>| {
+            Authenticated::join(&parts.iter().map(|part| of(part)).collect::<Vec<_>>())
+        };
+        Triples { a: joined(|of| &of.a), b: joined(|of| &of.b), c: joined(|of| &of.c) }
+    }
+
     /// The values of one triple, for a zero test.
     pub fn product(&self, at: usize) -> Product<F> {
         Product::new(self.a.values[at], self.b.values[at], self.c.values[at])
@@ -85,6 +102,16 @@ pub trait Source<F: MacField>: Send {
     /// Adds this party's shares of zeros. With them a party can show its shares of a value to a party that
     /// learns the value, and reveals nothing else.
     fn zeros(&mut self, shares: &mut [F::Word]);
+
+    /// Items of a kind that masks clients' blocks, from sources that have them whole: a stock.
+    fn deal_masks(
+        &mut self,
+        _kind: &Kind,
+        _count: usize,
+        _net: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(None)
+    }
 
     /// Unit vectors of random indices, from sources that have them whole: a stock, a dealer.
     fn deal_units(

@@ -10,7 +10,8 @@ use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
 use crate::authenticated::{
-    Authenticated, Inverses, MacKey, Openings, Packed, Product, Source, Triples, check,
+    Authenticated, CHECK_ROUNDS, CHECK_ROUNDS_OF_TWO, Inverses, MacKey, Openings, Packed, Product, Source,
+    Triples, check, check_of_two,
 };
 use crate::interface::net::Net;
 use crate::interface::tally::{Phase, Tally};
@@ -30,8 +31,12 @@ pub(super) struct Arithmetic<F: MacField> {
     pub(super) openings: Openings<F>,
     pub(super) source: Box<dyn Source<F>>,
     products: Vec<Product<F>>,
+    /// Triples that were taken from the source before they are wanted.
+    ahead: Option<Triples<F>>,
     /// Checks that have passed.
     checks: Checks,
+    /// Whether an error has ended the session: then nothing is opened and nothing passes a check any more.
+    pub(super) is_over: bool,
 }
 
 impl<F: MacField> Arithmetic<F> {
@@ -44,7 +49,9 @@ impl<F: MacField> Arithmetic<F> {
             openings: Openings::default(),
             source,
             products: Vec::new(),
+            ahead: None,
             checks: Checks::default(),
+            is_over: false,
         }
     }
 
@@ -61,7 +68,17 @@ impl<F: MacField> Arithmetic<F> {
     /// Random triples, fresh from the source.
     pub(super) fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
         self.tally.of(self.phase).triples += count as u64;
-        self.source.triples(count, net)
+        match self.ahead.take() {
+            Some(ahead) if ahead.a.len() >= count => {
+                let rest = ahead.part(count..ahead.a.len());
+                self.ahead = Some(rest).filter(|rest| !rest.a.is_empty());
+                Ok(ahead.part(0..count))
+            }
+            ahead => {
+                self.ahead = ahead;
+                self.source.triples(count, net)
+            }
+        }
     }
 
     /// Random triples of bits, fresh from the source.
@@ -76,6 +93,13 @@ impl<F: MacField> Arithmetic<F> {
         self.source.bits(count, net)
     }
 
+    fn refuse_over(&self) -> Result<()> {
+        match self.is_over {
+            true => Err(Error::misuse("an earlier error has ended the session; begin another one")),
+            false => Ok(()),
+        }
+    }
+
     /// Opens elements and cells together. One round.
     pub(super) fn open(
         &mut self,
@@ -84,6 +108,7 @@ impl<F: MacField> Arithmetic<F> {
         cell_macs: &[F::Word],
         net: &mut dyn Net,
     ) -> Result<(Vec<F::Word>, Vec<u8>)> {
+        self.refuse_over()?;
         let counts = self.tally.of(self.phase);
         counts.rounds += 1;
         counts.openings += (elements.len() + cells.len()) as u64;
@@ -100,6 +125,7 @@ impl<F: MacField> Arithmetic<F> {
         macs: impl FnOnce(&mut [F::Word]),
         net: &mut dyn Net,
     ) -> Result<()> {
+        self.refuse_over()?;
         let counts = self.tally.of(self.phase);
         counts.rounds += 1;
         counts.openings += count as u64;
@@ -157,17 +183,46 @@ impl<F: MacField> Arithmetic<F> {
         Ok(())
     }
 
+    /// Takes triples from the source that are wanted later: so many, and for some checks.
+    pub(super) fn stock_ahead(&mut self, count: usize, net: &mut dyn Net) -> Result<()> {
+        let checks = PRODUCTS - self.products.len().min(PRODUCTS);
+        let there = self.ahead.as_ref().map_or(0, |ahead| ahead.a.len());
+        let wanted = count - there.min(count);
+        if checks + wanted == 0 {
+            return Ok(());
+        }
+        let triples = self.source.triples(checks + wanted, net)?;
+        self.products.extend((0..checks).map(|i| triples.product(i)));
+        let more = triples.part(checks..checks + wanted);
+        self.ahead = Some(match self.ahead.take() {
+            Some(ahead) => Triples::join(&[&ahead, &more]),
+            None => more,
+        });
+        Ok(())
+    }
+
     /// Checks everything that was opened since the last check; nothing is checked if nothing was opened.
     pub(super) fn check(&mut self, net: &mut dyn Net) -> Result<()> {
+        self.refuse_over()?;
         if self.openings.is_empty() {
             return self.key.refuse_retired();
         }
-        if self.products.is_empty() {
+        let of_two = net.parties() == 2;
+        if self.products.len() < if of_two { 2 } else { 1 } {
             self.stock_products(net)?;
         }
-        let product = self.products.pop().ok_or_else(|| Error::misuse("a source made nothing"))?;
-        self.tally.of(self.phase).rounds += crate::authenticated::CHECK_ROUNDS;
-        check(&self.key, &mut self.openings, product, net)?;
+        let mut product = || self.products.pop().ok_or_else(|| Error::misuse("a source made nothing"));
+        let rounds = match of_two {
+            true => {
+                check_of_two(&self.key, &mut self.openings, [product()?, product()?], net)?;
+                CHECK_ROUNDS_OF_TWO
+            }
+            false => {
+                check(&self.key, &mut self.openings, product()?, net)?;
+                CHECK_ROUNDS
+            }
+        };
+        self.tally.of(self.phase).rounds += rounds;
         self.checks.pass();
         Ok(())
     }

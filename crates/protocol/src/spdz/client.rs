@@ -52,7 +52,7 @@ use super::Shared;
 use super::arithmetic::Arithmetic;
 use super::elements::{PRODUCT_TRIPLES, elements_of_bits, of_coordinates};
 use super::shared::image_of_bits;
-use crate::authenticated::{Authenticated, Triples};
+use crate::authenticated::Authenticated;
 use crate::interface::elements::{ELEMENT_BYTES, Element, Elements};
 use crate::interface::masking::masked_cells;
 use crate::interface::net::Net;
@@ -73,8 +73,12 @@ pub struct Mask {
 }
 
 impl Arithmetic<Gf2_64> {
-    /// Draws a mask, eight random bits a byte. Also returns the message to the client.
+    /// Draws a mask, eight random bits a byte, or takes one that was made ahead (`client_masks.rs`). Also
+    /// returns the message to the client.
     pub(super) fn mask_input(&mut self, len: usize, net: &mut dyn Net) -> Result<(Mask, Vec<u8>)> {
+        if let Some(made) = self.mask_from_stock(len, net)? {
+            return Ok(made);
+        }
         let bits = self.bits(8 * len, net)?;
         let message = self.reveal_bits(&bits, len, net)?;
         Ok((Mask { bits, len }, message))
@@ -143,17 +147,12 @@ impl Arithmetic<Gf2_64> {
             .map_err(|_| Error::Misuse(format!("{bytes} bytes are too many for one message to a client")))?;
         // All at once: a source makes together what is requested together.
         let triples = self.triples(2 + PRODUCT_TRIPLES * (count + 1), net)?;
-        let part = |range: std::ops::Range<usize>| Triples {
-            a: triples.a.part(range.clone()),
-            b: triples.b.part(range.clone()),
-            c: triples.c.part(range),
-        };
-        let random = part(0..2);
+        let random = triples.part(0..2);
         let random = of_coordinates(&random.a, &random.b);
         let (rho, v) = (random.part(0..1), random.part(1..2));
         let values = Elements::join(&[elements, &v]);
         let factors = Elements::join(&vec![&rho; count + 1]);
-        let products = self.multiply_by(&values, &factors, part(2..triples.a.len()), net)?;
+        let products = self.multiply_by(&values, &factors, triples.part(2..triples.a.len()), net)?;
         // Whoever opens its part of E_j wrongly in w_j proves another value to the client.
         self.check(net)?;
 
@@ -169,6 +168,11 @@ impl Arithmetic<Gf2_64> {
 }
 
 impl Mask {
+    /// A mask of so many bytes with these bits.
+    pub(super) fn of_bits(bits: Authenticated<Gf2_64>, len: usize) -> Mask {
+        Mask { bits, len }
+    }
+
     /// Its bytes as elements. Local.
     pub(super) fn elements(&self) -> Elements {
         elements_of_bits(&self.bits, self.len)
@@ -224,7 +228,7 @@ impl Shared<Gf2_64> {
 }
 
 /// Elements that contain bytes; the last one is filled up with zeros.
-fn packed(bytes: &Authenticated<Gf2_64>) -> Elements {
+pub(super) fn packed(bytes: &Authenticated<Gf2_64>) -> Elements {
     let coordinate = |k: usize| {
         let mut coordinate = Authenticated::zero(bytes.len().div_ceil(ELEMENT_BYTES));
         let pack = |to: &mut [u64], from: &[u64]| {

@@ -3,6 +3,7 @@
 use polyclave_field::{Gf2_40, Gf2_42, Gf2_64, Gf2_128, MacField};
 
 use super::config::MAX_PARTIES;
+use super::garbled::of_two;
 use super::{LookupMethod, Packing, Preprocessing, SpdzConfig};
 use crate::Result;
 use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
@@ -61,13 +62,14 @@ pub static TOWER: Descriptor = Descriptor {
     serving: Some(Serving {
         advice: "all nodes serve, and any cheating ends in a refusal; material for AES is made much faster than under spdz-lt, and a \
                  request that takes more than is in stock waits for it",
-        // 64 KiB of AES at once; records for them take 107 MB.
-        stock: Levels { aes_blocks: 4096, des_blocks: 64, circuits: 0 },
+        // 64 KiB of AES at once; records for them take 107 MB. Circuits are for two nodes.
+        stock: Levels { aes_blocks: 4096, des_blocks: 64, circuits: 32 },
         stream_bytes_a_second: Some(20_000),
         standby: None,
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
-            Ok(AnyServiceConfig::new(quickest(LookupMethod::Tower, nodes, material)?))
+            let rounds = quickest(LookupMethod::Tower, nodes, material)?;
+            if nodes == 2 { of_two(rounds) } else { Ok(AnyServiceConfig::new(rounds)) }
         },
     }),
     ..descriptor("spdz-tower", |chosen| config(LookupMethod::Tower, chosen))

@@ -102,7 +102,7 @@ impl ElementArithmetic for Arithmetic<Gf2_64> {
 
 impl Arithmetic<Gf2_64> {
     /// Opens elements that the next check covers. One round.
-    fn open_masked(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
+    pub(super) fn open_masked(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Vec<Element>> {
         let [x0, x1] = coordinates(elements);
         let (opened, _) = self.open(&Authenticated::join(&[&x0, &x1]), &[], &[], net)?;
         let (x0, x1) = opened.split_at(elements.count());

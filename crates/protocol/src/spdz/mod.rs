@@ -13,6 +13,7 @@
 mod arithmetic;
 mod bits;
 mod client;
+mod client_masks;
 mod config;
 mod cost;
 mod descriptor;

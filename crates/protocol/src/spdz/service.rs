@@ -10,7 +10,10 @@ use zeroize::Zeroizing;
 
 use super::elements::{coordinates, of_coordinates};
 use super::storage::{restore_elements, save_elements};
-use super::{LookupMethod, Mask, Refresh, Setup, Shared, Spdz, SpdzConfig, client, groups, ranges, stocked};
+use super::{
+    LookupMethod, Mask, Refresh, Setup, Shared, Spdz, SpdzConfig, client, client_masks, groups, ranges,
+    stocked,
+};
 use crate::authenticated::Authenticated;
 use crate::interface::any::AnyServiceConfig;
 use crate::interface::net::Net;
@@ -57,7 +60,7 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
     }
 
     fn kinds(&self, _: Party) -> Vec<Kind> {
-        stocked::kinds::<Gf2_64>(self.method())
+        stocked::kinds::<Gf2_64>(self.method()).into_iter().chain([client_masks::KIND]).collect()
     }
 
     fn make_material(
@@ -68,6 +71,9 @@ impl ServiceConfig for SpdzConfig<Gf2_64> {
         count: usize,
         net: &mut dyn Net,
     ) -> Result<Zeroizing<Vec<u8>>> {
+        if *kind == client_masks::KIND {
+            return self.join(setup, stream, net.members())?.arithmetic.make_masks(count, net);
+        }
         stocked::make_material(self, setup, stream, kind, count, net)
     }
 

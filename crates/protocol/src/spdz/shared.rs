@@ -95,6 +95,23 @@ impl<F: MacField> Shared<F> {
         shared
     }
 
+    /// The sum of two values of one shape, without further images of it.
+    pub(super) fn plus(&self, other: &Self) -> Result<Self> {
+        let shape = |value: &Self| (value.bits, value.count, value.lanes);
+        if shape(self) != shape(other) {
+            return Err(Error::misuse("values of different shapes are to be added"));
+        }
+        let mut sum = Self::zero(self.bits, self.count, self.lanes, vec![Matrix::identity(self.bits)]);
+        for ((sum, a), b) in sum.cells.iter_mut().zip(self.cells.iter()).zip(other.cells.iter()) {
+            *sum = a ^ b;
+        }
+        for ((sum, a), b) in sum.macs.iter_mut().zip(self.macs.iter()).zip(other.macs.iter()) {
+            *sum = *a ^ *b;
+        }
+        sum.unchecked = Unchecked::join([&self.unchecked, &other.unchecked]);
+        Ok(sum)
+    }
+
     /// The lanes of these numbers.
     ///
     /// # Panics

@@ -16,6 +16,7 @@
 //! | unit vectors of 6 bits | 529 | 384 | lookups of 3DES |
 //! | triples | 48 | 1,024 | see below |
 //! | bits | 16 | 1,024 | see below |
+//! | masks for clients | 2,128 | 8 | a mask of eight blocks, the longest that is made ahead |
 //!
 //! Triples and bits are not used for blocks but for what surrounds them. A key takes 254 products in
 //! GF(2^128) when it is made, 3 triples each over smaller fields: 762. A session takes 8 for its checks, an
@@ -155,7 +156,10 @@ pub(super) fn join_stocked<F: MacField>(
     serving: PartySet,
     stock: Arc<dyn Stock>,
 ) -> Result<Spdz<F>> {
-    Ok(config.join(setup, stream, serving)?.with_stock(stock))
+    let mut session = config.join(setup, stream, serving)?;
+    let source = FromStock::new(session.method, stock, session.arithmetic.source);
+    session.arithmetic.source = Box::new(source.with_masks());
+    Ok(session)
 }
 
 /// Material from a stock; what stocks do not keep is made on the way.
@@ -164,13 +168,19 @@ pub struct FromStock<F: MacField> {
     stock: Arc<dyn Stock>,
     live: Box<dyn Source<F>>,
     scalars: Vec<Map>,
+    has_masks: bool,
 }
 
 impl<F: MacField> FromStock<F> {
     /// Both are of one MAC key, and `live` is of the session that it is used in. The stock keeps the
     /// [`kinds`] of this method.
     pub fn new(method: LookupMethod, stock: Arc<dyn Stock>, live: Box<dyn Source<F>>) -> Self {
-        FromStock { method, stock, live, scalars: registers::scalars::<F>() }
+        FromStock { method, stock, live, scalars: registers::scalars::<F>(), has_masks: false }
+    }
+
+    /// The stock also keeps masks for clients.
+    pub fn with_masks(self) -> Self {
+        FromStock { has_masks: true, ..self }
     }
 
     /// Whole items, as many as asked for.
@@ -242,6 +252,15 @@ impl<F: MacField> Source<F> for FromStock<F> {
 
     fn zeros(&mut self, shares: &mut [F::Word]) {
         self.live.zeros(shares);
+    }
+
+    fn deal_masks(
+        &mut self,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        if self.has_masks { self.take(kind, count, net).map(Some) } else { Ok(None) }
     }
 
     fn deal_units(

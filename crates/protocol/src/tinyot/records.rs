@@ -217,8 +217,10 @@ impl TinyOt {
             Part { given: given(LN4), ..part("I2", &kinds.i2, shared_4, true) },
         ];
         let put = |kind: usize, start: usize, buckets: Buckets<'_>| {
-            let len = range.len().saturating_sub(start).min(buckets.x.values.len());
-            let at = range.start + start..range.start + start + len;
+            // What a plan makes more than is wanted may begin behind the end.
+            let wanted = range.len().saturating_sub(start).min(buckets.x.values.len());
+            let (from, len) = (range.start + start.min(range.len()), wanted);
+            let at = from..from + len;
             let mut put = |element, of: Elements<'_>| {
                 let of = of.part(0, len);
                 made.put(element, at.clone(), of.values, of.macs);

@@ -1,16 +1,16 @@
 //! `replicated-active` as nodes serve with it: blocks go through garbled circuits from a stock, or through
 //! rounds where there are none, and clients learn the same.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use polyclave_cipher::{Cells, Circuit, Compiled, Direction, catalog, compile, modes};
+use polyclave_cipher::{Cells, Circuit, CompiledPort, Direction, catalog, compile, modes};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
-use polyclave_protocol::replicated::{FewRounds, FewRoundsConfig, Setup, Shared};
+use polyclave_protocol::replicated::FewRoundsConfig;
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{AgreedSession, HandshakeParameters, hello};
 use polyclave_protocol::stock::{Kind, Purpose, Stock};
@@ -24,11 +24,18 @@ use crate::clients::{client_learns, noise};
 
 /// A stock whose items each party takes in the same order.
 #[derive(Default)]
-struct Shelf(Mutex<VecDeque<(Kind, Vec<u8>)>>);
+pub(crate) struct Shelf(Mutex<BTreeMap<Kind, VecDeque<u8>>>);
 
-impl Stock for Shelf {
-    fn take(&self, kind: &Kind, _: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
-        panic!("{} are not what a session cannot go on without", kind.name)
+/// The same where the first party tells what is taken, as nodes do. It has told of circuits before.
+pub(crate) struct Claims(pub(crate) Shelf);
+
+impl Stock for Claims {
+    fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        match net.me() {
+            Party(0) => net.send(Party(1), &[0; 36])?,
+            _ => net.recv(Party(0), &mut [0; 36])?,
+        }
+        self.0.take(kind, count, net)
     }
 
     fn take_if_there(
@@ -37,64 +44,111 @@ impl Stock for Shelf {
         count: usize,
         _: &mut dyn Net,
     ) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        let mut shelf = self.0.lock();
-        let there = shelf.iter().filter(|(of, _)| of == kind).count();
-        if there < count {
-            return Ok(None);
-        }
-        let mut items = Zeroizing::new(Vec::new());
-        for _ in 0..count {
-            let at = shelf.iter().position(|(of, _)| of == kind).expect("it was counted");
-            items.extend(shelf.remove(at).expect("it is there").1);
-        }
-        Ok(Some(items))
+        Ok(self.0.give(kind, count))
     }
 }
 
-fn session(net: &mut dyn Net) -> Result<AgreedSession> {
-    hello(&FewRoundsConfig::default().handshake(HandshakeParameters::new(3)), net)
+impl Shelf {
+    /// The first item of a kind becomes the last one.
+    pub(crate) fn reorder(&self, name: &str) {
+        let mut shelf = self.0.lock();
+        let found = shelf.iter_mut().find(|(kind, _)| kind.name == name);
+        let (kind, items) = found.unwrap_or_else(|| panic!("no {name}"));
+        items.rotate_left(kind.item_bytes);
+    }
+
+    fn give(&self, kind: &Kind, count: usize) -> Option<Zeroizing<Vec<u8>>> {
+        let mut shelf = self.0.lock();
+        let items = shelf.entry(*kind).or_default();
+        let bytes = count * kind.item_bytes;
+        (items.len() >= bytes).then(|| Zeroizing::new(items.drain(..bytes).collect()))
+    }
 }
 
-/// The kind of material of this name, as this party keeps it.
-fn kind(name: &str, net: &dyn Net) -> Kind {
-    let kinds = FewRoundsConfig::default().kinds(net.me());
-    kinds.into_iter().find(|kind| kind.name == name).unwrap_or_else(|| panic!("no {name}"))
+impl Stock for Shelf {
+    fn take(&self, kind: &Kind, count: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        let none = || Error::OutOfMaterial { detail: format!("{count} {}", kind.name) };
+        self.give(kind, count).ok_or_else(none)
+    }
+
+    fn take_if_there(
+        &self,
+        kind: &Kind,
+        count: usize,
+        _: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(self.give(kind, count))
+    }
 }
 
-/// Joins a session with so many circuits in stock.
-fn joined(setup: &Setup, (name, count): (&str, usize), net: &mut dyn Net) -> Result<FewRounds> {
-    let (config, kind) = (FewRoundsConfig::default(), kind(name, net));
-    let made = config.make_material(setup, session(net)?.stream(), &kind, count, net)?;
-    assert_eq!(made.len(), count * kind.item_bytes, "{name}: items have the size that the stock expects");
-    let shelf = Shelf(Mutex::new(made.chunks(kind.item_bytes).map(|item| (kind, item.to_vec())).collect()));
-    config.join_stocked(setup, session(net)?.stream(), net.members(), Arc::new(shelf))
+pub(crate) fn session(config: &impl ServiceConfig, net: &mut dyn Net) -> Result<AgreedSession> {
+    hello(&config.handshake(HandshakeParameters::new(config.parties())), net)
+}
+
+/// Joins a session with so many circuits in stock, and with what it cannot go on without in rounds, either.
+pub(crate) fn joined<C: ServiceConfig>(
+    config: &C,
+    setup: &C::Setup,
+    circuits: (&str, usize),
+    net: &mut dyn Net,
+) -> Result<C::Session> {
+    let shelf = shelf(config, setup, circuits, true, net)?;
+    config.join_stocked(setup, session(config, net)?.stream(), net.members(), Arc::new(shelf))
+}
+
+/// So many circuits, and enough of what a session cannot go on without, in rounds or only in circuits.
+pub(crate) fn shelf<C: ServiceConfig>(
+    config: &C,
+    setup: &C::Setup,
+    (name, count): (&str, usize),
+    in_rounds: bool,
+    net: &mut dyn Net,
+) -> Result<Shelf> {
+    let shelf = Shelf::default();
+    assert!(config.kinds(net.me()).iter().any(|kind| kind.name == name), "no {name}");
+    for kind in config.kinds(net.me()) {
+        let count = match kind.purpose {
+            Purpose::Circuits if kind.name == name => count,
+            Purpose::Inversions if in_rounds => 500,
+            Purpose::Tables(6) if in_rounds && name.contains("DES") => 800,
+            Purpose::Surroundings if kind.item_bytes > 1000 => 20,
+            Purpose::Surroundings if in_rounds => 8000,
+            Purpose::Surroundings => 2000,
+            _ => continue,
+        };
+        let made = config.make_material(setup, session(config, net)?.stream(), &kind, count, net)?;
+        assert_eq!(made.len(), count * kind.item_bytes, "{}: of the size that is expected", kind.name);
+        shelf.0.lock().insert(kind, made.iter().copied().collect());
+    }
+    Ok(shelf)
 }
 
 /// Some bytes of a client as the value of an input.
-fn given(
-    protocol: &mut FewRounds,
+pub(crate) fn given<C: ServiceConfig>(
+    config: &C,
+    protocol: &mut C::Session,
     bytes: &[u8],
-    compiled: &Compiled,
-    port: usize,
+    port: &CompiledPort,
     net: &mut dyn Net,
-) -> Result<Shared> {
+) -> Result<<C::Session as Session>::Shared> {
     let (mask, message) = protocol.mask_input(bytes.len(), net)?;
-    let r = client_learns(&FewRoundsConfig::default(), &message, net)?;
+    let r = client_learns(config, &message, net)?;
     let masked: Vec<u8> = bytes.iter().zip(&r).map(|(x, r)| x ^ r).collect();
-    protocol.unmask(&mask, 0, &masked, &compiled.inputs()[port])
+    protocol.unmask(&mask, 0, &masked, port)
 }
 
-/// All inputs come from a client. Returns what it learns, and how many rounds that took.
-fn computed(
-    protocol: &mut FewRounds,
+/// All inputs come from a client. Returns what it learns, and how many rounds the evaluation took.
+pub(crate) fn computed<C: ServiceConfig>(
+    config: &C,
+    protocol: &mut C::Session,
     circuit: &Circuit,
     lanes: usize,
     net: &mut dyn Net,
 ) -> Result<(Vec<u8>, u64)> {
     let (compiled, secrets) = (compile(circuit, protocol), crate::computing::secrets_of(circuit, lanes));
     let mut shared = Vec::new();
-    for (port, secret) in secrets.iter().enumerate() {
-        shared.push(given(protocol, secret, &compiled, port, net)?);
+    for (port, secret) in compiled.inputs().iter().zip(&secrets) {
+        shared.push(given(config, protocol, secret, port, net)?);
     }
     let before = protocol.tally();
     let batch = prepare(protocol, &compiled, lanes, net)?;
@@ -103,16 +157,16 @@ fn computed(
     let after = protocol.tally();
     let rounds = after.input.rounds + after.online.rounds - before.input.rounds - before.online.rounds;
     let message = protocol.reveal_to_client(&output, net)?;
-    Ok((client_learns(&FewRoundsConfig::default(), &message, net)?, rounds))
+    Ok((client_learns(config, &message, net)?, rounds))
 }
 
-fn expected(circuit: &Circuit, lanes: usize) -> Vec<u8> {
+pub(crate) fn expected(circuit: &Circuit, lanes: usize) -> Vec<u8> {
     let secrets = crate::computing::secrets_of(circuit, lanes);
     in_the_clear(circuit, &secrets.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 /// What nodes compute of one block: the name of the material, and the circuit.
-fn circuits() -> Vec<(&'static str, Circuit)> {
+pub(crate) fn circuits() -> Vec<(&'static str, Circuit)> {
     let circuit = |cipher: &str, direction| {
         let cipher = catalog::find(cipher).expect("listed");
         cipher.circuit(direction).expect("it runs both ways").as_ref().clone()
@@ -140,11 +194,12 @@ fn blocks_of_every_cipher_take_two_rounds_with_circuits_and_more_without_and_are
         for lanes in [1, 3] {
             let right = expected(&circuit, lanes);
             let outcomes = run_parties(3, |net| {
-                let setup = FewRoundsConfig::default().setup(net)?;
-                let mut protocol = joined(&setup, (name, lanes + 1), net)?;
-                let with = computed(&mut protocol, &circuit, lanes, net)?;
+                let config = FewRoundsConfig::default();
+                let setup = config.setup(net)?;
+                let mut protocol = joined(&config, &setup, (name, lanes + 1), net)?;
+                let with = computed(&config, &mut protocol, &circuit, lanes, net)?;
                 // One is left: too few for two lanes.
-                let without = computed(&mut protocol, &circuit, 2, net)?;
+                let without = computed(&config, &mut protocol, &circuit, 2, net)?;
                 Ok((with, without))
             });
             for outcome in outcomes {
@@ -164,41 +219,42 @@ fn a_public_block_needs_no_labels_of_three_components() {
     let (block, key) = (noise("block", 2 * 16), crate::computing::secrets_of(&aes.encrypt, 1).remove(1));
     let right = in_the_clear(&aes.encrypt, &[&block, &key]);
     let outcomes = run_parties(3, |net| {
-        let setup = FewRoundsConfig::default().setup(net)?;
-        let mut protocol = joined(&setup, ("garbled circuits of AES-128", 2), net)?;
+        let config = FewRoundsConfig::default();
+        let setup = config.setup(net)?;
+        let mut protocol = joined(&config, &setup, ("garbled circuits of AES-128", 2), net)?;
         let compiled = compile(&aes.encrypt, &protocol);
-        let keys = given(&mut protocol, &key, &compiled, 1, net)?;
+        let keys = given(&config, &mut protocol, &key, &compiled.inputs()[1], net)?;
         let cells = Cells::from_blocks(16, 8, &block).expect("two blocks");
         let batch = prepare(&mut protocol, &compiled, 2, net)?;
         let inputs = [Input::Public(&cells), Input::Shared(&keys)];
         let output = evaluate(&mut protocol, &compiled, 2, &inputs, batch, net)?.remove(0);
         let message = protocol.reveal_to_client(&output, net)?;
-        client_learns(&FewRoundsConfig::default(), &message, net)
+        client_learns(&config, &message, net)
     });
     assert!(outcomes.into_iter().all(|outcome| outcome == Ok(right.clone())));
 }
 
-/// Encrypts two counters, and opens the sum of the second block with a text of the client. Returns what it
+/// Encrypts counters, and opens the sum of all blocks but the first with a text of the client. Returns what it
 /// learns of the first block, the sum, and the rounds.
 fn encrypted(circuits: usize, net: &mut dyn Net) -> Result<(Vec<u8>, Vec<u8>, u64)> {
-    let aes = catalog::find("aes-128").expect("listed");
-    let setup = FewRoundsConfig::default().setup(net)?;
-    let mut protocol = joined(&setup, ("garbled circuits of AES-128", circuits), net)?;
+    let (aes, config) = (catalog::find("aes-128").expect("listed"), FewRoundsConfig::default());
+    let setup = config.setup(net)?;
+    let mut protocol = joined(&config, &setup, ("garbled circuits of AES-128", circuits), net)?;
     let compiled = compile(&aes.encrypt, &protocol);
-    let keys = given(&mut protocol, &crate::computing::secrets_of(&aes.encrypt, 1)[1], &compiled, 1, net)?;
+    let key = crate::computing::secrets_of(&aes.encrypt, 1).remove(1);
+    let keys = given(&config, &mut protocol, &key, &compiled.inputs()[1], net)?;
     let counters = Cells::from_blocks(16, 8, &noise("counters", COUNTERS * 16)).expect("whole blocks");
     let text = noise("text", (COUNTERS - 1) * 16);
     let (mask, message) = protocol.mask_input(text.len(), net)?;
-    let r = client_learns(&FewRoundsConfig::default(), &message, net)?;
+    let r = client_learns(&config, &message, net)?;
     let masked: Vec<u8> = text.iter().zip(&r).map(|(x, r)| x ^ r).collect();
-    let rounds = |protocol: &FewRounds| protocol.tally().online.rounds;
-    let before = rounds(&protocol);
+    let before = protocol.tally().online.rounds;
     let text = (&mask, &masked[..]);
     let done = protocol.evaluate_and_open_sum(&compiled, &counters, &keys, text, net)?;
     let (first, sum) = done.expect("there is a stock, and few blocks");
-    let rounds = rounds(&protocol) - before;
+    let rounds = protocol.tally().online.rounds - before;
     let message = protocol.reveal_to_client(&first, net)?;
-    Ok((client_learns(&FewRoundsConfig::default(), &message, net)?, sum, rounds))
+    Ok((client_learns(&config, &message, net)?, sum, rounds))
 }
 
 /// Counters in [`encrypted`].
@@ -254,11 +310,12 @@ fn what_is_not_proven_is_proven_before_it_goes_into_a_circuit() {
     let once = in_the_clear(&aes.encrypt, &[&secrets[0], &secrets[1]]);
     let right = in_the_clear(&aes.encrypt, &[&once, &secrets[1]]);
     let outcomes = run_parties(3, |net| {
-        let setup = FewRoundsConfig::default().setup(net)?;
-        let mut protocol = joined(&setup, ("garbled circuits of AES-128", 1), net)?;
+        let config = FewRoundsConfig::default();
+        let setup = config.setup(net)?;
+        let mut protocol = joined(&config, &setup, ("garbled circuits of AES-128", 1), net)?;
         let compiled = compile(&aes.encrypt, &protocol);
-        let block = given(&mut protocol, &secrets[0], &compiled, 0, net)?;
-        let keys = given(&mut protocol, &secrets[1], &compiled, 1, net)?;
+        let block = given(&config, &mut protocol, &secrets[0], &compiled.inputs()[0], net)?;
+        let keys = given(&config, &mut protocol, &secrets[1], &compiled.inputs()[1], net)?;
         let circuit = prepare(&mut protocol, &compiled, 1, net)?;
         let rounds = prepare(&mut protocol, &compiled, 1, net)?;
         let inputs = [Input::Shared(&block), Input::Shared(&keys)];
@@ -266,7 +323,7 @@ fn what_is_not_proven_is_proven_before_it_goes_into_a_circuit() {
         let inputs = [Input::Shared(&unproven), Input::Shared(&keys)];
         let output = evaluate(&mut protocol, &compiled, 1, &inputs, circuit, net)?.remove(0);
         let message = protocol.reveal_to_client(&output, net)?;
-        client_learns(&FewRoundsConfig::default(), &message, net)
+        client_learns(&config, &message, net)
     });
     assert!(outcomes.into_iter().all(|outcome| outcome == Ok(right.clone())));
 }
@@ -274,9 +331,10 @@ fn what_is_not_proven_is_proven_before_it_goes_into_a_circuit() {
 /// Making circuits, a block and its key from a client, one evaluation, and the answer.
 fn request(net: &mut dyn Net) -> Result<Vec<u8>> {
     let aes = catalog::find("aes-128").expect("listed");
-    let setup = FewRoundsConfig::default().setup(net)?;
-    let mut protocol = joined(&setup, ("garbled circuits of AES-128", 2), net)?;
-    Ok(computed(&mut protocol, &modes::chain(&aes), 2, net)?.0)
+    let config = FewRoundsConfig::default();
+    let setup = config.setup(net)?;
+    let mut protocol = joined(&config, &setup, ("garbled circuits of AES-128", 2), net)?;
+    Ok(computed(&config, &mut protocol, &modes::chain(&aes), 2, net)?.0)
 }
 
 #[test]
@@ -317,7 +375,7 @@ fn after_a_claim_that_failed_nothing_more_is_computed_or_released() {
         let config = FewRoundsConfig::default();
         let setup = config.setup(net)?;
         let mut protocol =
-            config.join_stocked(&setup, session(net)?.stream(), net.members(), Arc::new(Refuses))?;
+            config.join_stocked(&setup, session(&config, net)?.stream(), net.members(), Arc::new(Refuses))?;
         let compiled = compile(&aes.encrypt, &protocol);
         let (mask, _) = protocol.mask_input(16, net)?;
         let value = protocol.unmask(&mask, 0, &[0; 16], &compiled.inputs()[0])?;

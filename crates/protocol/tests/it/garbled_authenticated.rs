@@ -354,6 +354,9 @@ fn counted(config: GarbledAuthenticatedConfig, shares_block: bool) -> Vec<Counte
     counted.map(|[ahead, of_key, online]| Counted { ahead, of_key, online }).collect()
 }
 
+/// Bytes of the name of a circuit.
+const NAME: u64 = 32;
+
 /// The evaluator cannot answer before it has the garbler's message, so these are two one-way messages, one
 /// after the other. A shared block takes one exchange before.
 #[test]
@@ -367,12 +370,12 @@ fn a_block_takes_one_message_of_each_party() {
             };
             match shares_block {
                 false => {
-                    assert_eq!(online(garbler), (1, 0, 128 * 16 + 16 + 32));
+                    assert_eq!(online(garbler), (1, 0, 128 * 16 + 16 + 32 + NAME));
                     assert_eq!(online(evaluator), (1, 0, 16 + 32));
                 }
                 true => {
                     // 128 cells of a bit, a byte each.
-                    assert_eq!(online(garbler), (2, 1, 128 + 128 * 16));
+                    assert_eq!(online(garbler), (2, 1, 128 + 128 * 16 + NAME));
                     assert_eq!(online(evaluator), (2, 1, 128 + 16 + 32));
                 }
             }
@@ -382,7 +385,7 @@ fn a_block_takes_one_message_of_each_party() {
             assert_eq!(more, 160 * 34 * 56);
             // 176 bytes of round keys, and labels of their bits.
             let more = garbler.of_key.payload_sent - evaluator.of_key.payload_sent;
-            assert_eq!(more, 1408 * 16);
+            assert_eq!(more, 1408 * 16 + NAME);
             println!(
                 "ahead: {} bytes from the garbler in {} messages, {} from the evaluator; of a key {} and {}",
                 garbler.ahead.payload_sent,

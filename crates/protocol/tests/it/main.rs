@@ -12,7 +12,9 @@ mod shamir_cheats;
 mod shamir_nodes;
 
 mod demux;
+mod depth;
 mod few_rounds;
+mod few_rounds_of_two;
 mod fuzz;
 mod garbled_authenticated;
 mod garbled_authenticated_faults;

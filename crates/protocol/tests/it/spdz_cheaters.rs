@@ -23,10 +23,21 @@ use polyclave_protocol_lab::testkit::faults::{LATE, run_over};
 /// Exchanges of party 1 in a session of one lookup by a masked table.
 const INPUT: usize = 3;
 const OPENING: usize = 4;
-const COINS: usize = 5;
+const CHECK: usize = 5;
+/// Among three; two ask and answer.
+const COINS: usize = CHECK;
 const D: usize = 7;
 const Z: usize = 9;
-const OUTPUT: usize = 11;
+
+/// Exchanges of a check.
+fn of_check(n: usize) -> usize {
+    if n == 2 { 2 } else { 6 }
+}
+
+/// The exchange in which the output is opened.
+fn output(n: usize) -> Range<usize> {
+    CHECK + of_check(n)..CHECK + of_check(n) + 1
+}
 
 /// What honest parties end with while party 1 cheats, and how many messages each of them has sent.
 fn honest(n: usize, act: Act, at: Range<usize>) -> Vec<(Result<Option<Vec<u8>>>, usize)> {
@@ -58,7 +69,7 @@ fn a_value_shifted_for_everybody_is_caught_before_the_output_is_opened() {
             assert!(right.is_ok());
             assert_eq!(outcome, Err(FAILED.clone()));
             // Neither the output nor its check went out.
-            assert_eq!(sent, all - 7 * (n - 1));
+            assert_eq!(sent, all - (1 + of_check(n)) * (n - 1));
         }
     }
 }
@@ -66,7 +77,7 @@ fn a_value_shifted_for_everybody_is_caught_before_the_output_is_opened() {
 #[test]
 fn an_output_shifted_for_everybody_is_not_released() {
     for n in [2, 3] {
-        for (outcome, _) in honest(n, Act::Shift { to: everybody(), bit: 0 }, OUTPUT..OUTPUT + 1) {
+        for (outcome, _) in honest(n, Act::Shift { to: everybody(), bit: 0 }, output(n)) {
             assert_eq!(outcome, Err(FAILED.clone()));
         }
     }
@@ -85,7 +96,7 @@ fn different_openings_to_two_peers_are_found_by_comparison() {
     for to in [Party(1), Party(2)] {
         let to = PartySet::from_iter([to]);
         assert_compared(honest(3, Act::Shift { to, bit: 0 }, OPENING..OPENING + 1));
-        assert_compared(honest(3, Act::Shift { to, bit: 0 }, OUTPUT..OUTPUT + 1));
+        assert_compared(honest(3, Act::Shift { to, bit: 0 }, output(3)));
     }
 }
 
@@ -130,16 +141,20 @@ fn a_party_that_waits_and_chooses_what_is_opened_is_caught() {
 
 #[test]
 fn a_party_that_waits_and_repeats_the_word_of_another_gains_nothing() {
-    for n in [2, 3] {
-        for word in [COINS, D, Z] {
-            for at in [word..word + 1, word + 1..word + 2, word..word + 2] {
-                for (outcome, _) in honest(n, Act::Mirror, at.clone()) {
-                    let found = matches!(outcome, Err(Error::Peer { .. } | Error::Equivocation { .. }));
-                    assert!(found, "{at:?}: {outcome:?}");
-                }
+    for word in [COINS, D, Z] {
+        for at in [word..word + 1, word + 1..word + 2, word..word + 2] {
+            for (outcome, _) in honest(3, Act::Mirror, at.clone()) {
+                let found = matches!(outcome, Err(Error::Peer { .. } | Error::Equivocation { .. }));
+                assert!(found, "{at:?}: {outcome:?}");
             }
         }
     }
+    // Between two it asks what it is asked, and learns nothing; or it answers as it is answered.
+    let (asks, answers) = (CHECK..CHECK + 1, CHECK + 1..CHECK + 2);
+    let outcome = |at: Range<usize>| honest(2, Act::Mirror, at).remove(0).0;
+    assert!(matches!(outcome(asks.clone()), Err(Error::Closed { .. })), "it ends by its own test");
+    assert_eq!(outcome(answers.clone()), Err(FAILED));
+    assert_eq!(outcome(asks.start..answers.end), Err(FAILED));
 }
 
 #[test]
@@ -199,7 +214,7 @@ fn an_output_is_not_opened_before_the_lookups_are_checked() {
     });
     assert_eq!(outcomes[1], Err(FAILED));
     // Hello (two), setup, the lookup and a check.
-    assert_eq!(sent.load(SeqCst), 4 + 6);
+    assert_eq!(sent.load(SeqCst), 4 + of_check(2));
 }
 
 /// What one session opened wrongly, the check of another does not see.

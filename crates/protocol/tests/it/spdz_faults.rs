@@ -57,10 +57,11 @@ fn sweep<F: MacField>(
     })
 }
 
-/// Messages to one peer: two of the hello, setup, perhaps an input, the rounds, 6 of the check, the output, 6
-/// of its check.
+/// Messages to one peer: two of the hello, setup, perhaps an input, the rounds, those of the check, the
+/// output, those of its check.
 fn expected(way_rounds: u64, parties: usize, me: usize) -> u64 {
-    (2 + 1 + u64::from(me < 2) + way_rounds + 6 + 1 + 6) * (parties as u64 - 1)
+    let check = if parties == 2 { 2 } else { 6 };
+    (2 + 1 + u64::from(me < 2) + way_rounds + check + 1 + check) * (parties as u64 - 1)
 }
 
 fn every_message<F: MacField>(way: LookupMethod, circuit: &Circuit, rounds: u64, drop_every: u64) {

@@ -1,5 +1,6 @@
 //! Parties that cheat in the check itself, with everything that they could know.
 
+mod of_two;
 mod sessions;
 
 use std::sync::Arc;

@@ -251,6 +251,10 @@ impl Active {
 
     /// Products of bits, and then those of elements that were made of them.
     fn prove_all(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
+        if !self.products.are_whole() {
+            // Those that come later would otherwise belong to none, and nobody would prove them.
+            return Err(Error::misuse("products are proven in the middle of a lookup"));
+        }
         if self.products.count() > 0 {
             self.prover.prove(&self.products, ring, net)?;
             self.products.forget();

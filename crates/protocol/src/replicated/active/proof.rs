@@ -116,7 +116,7 @@ impl Prover {
     /// Proves this party's products, and verifies those of the others.
     pub(super) fn prove(&mut self, products: &Products, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
         let counts = [products.count() as u64, products.rounds()].map(u64::to_le_bytes);
-        self.context = [b"polyclave replicated proof 1", &self.label[..], counts.as_flattened()].concat();
+        self.context = [b"polyclave replicated proof 2", &self.label[..], counts.as_flattened()].concat();
         let mut claims = std::mem::take(&mut self.claims);
         self.first_level(products, &mut claims, ring, net)?;
         // One level more would be right too: zeros fill up. It only costs its rounds.
@@ -129,7 +129,7 @@ impl Prover {
         exchange_verdicts(is_right, ring, net)
     }
 
-    /// Coins on which no message depends. Two rounds.
+    /// Coins that check no message, but what all parties have computed. Two rounds.
     fn coins(&mut self, ring: &mut Ring, net: &mut dyn Net) -> Result<[u8; 32]> {
         let context = self.next_context();
         ring.counts().rounds += 2;
@@ -211,8 +211,8 @@ impl Prover {
     fn level(&mut self, claims: &mut Claims, ring: &mut Ring, net: &mut dyn Net) -> Result<()> {
         let all = claims.in_parts();
         let [[a, b], [next_a, next_b]] = claims.shares.each_ref().map(|s| s.each_ref().map(|v| &v[..all]));
-        let (first, second) = (parts::products(a, next_b), parts::products(b, next_a));
-        let values = sent(|place| reduce::<Gf2_64>(first[place] ^ second[place]));
+        let [first, second] = [parts::products(a, next_b), parts::products(b, next_a)].map(Zeroizing::new);
+        let values = Zeroizing::new(sent(|place| reduce::<Gf2_64>(first[place] ^ second[place])));
         let r = self.fix_claims(claims, values, ring, net)?;
         let [_, weights @ ..] = of_parts(r);
         for vector in claims.shares.iter_mut().flatten() {
@@ -226,14 +226,14 @@ impl Prover {
     fn fix_claims(
         &mut self,
         claims: &mut Claims,
-        values: [u64; VALUES],
+        values: Zeroizing<[u64; VALUES]>,
         ring: &mut Ring,
         net: &mut dyn Net,
     ) -> Result<[u64; VARIABLES]> {
         #[cfg(test)]
-        let values = self.lie.message(values);
+        let values = Zeroizing::new(self.lie.message(*values));
         let [mut masked, of_next] = self.with_first.each_mut().map(|of| Zeroizing::new(draw::<VALUES>(of)));
-        masked.iter_mut().zip(values).for_each(|(share, value)| *share ^= value);
+        masked.iter_mut().zip(&*values).for_each(|(share, value)| *share ^= value);
         let (received, coins) = self.asked(&write(&*masked), ring, net)?;
         let (of_previous, r) = (Zeroizing::new(read::<VALUES>(&received)), read(&coins));
         let weights = of_places(r);

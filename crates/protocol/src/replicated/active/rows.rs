@@ -21,7 +21,8 @@
 //!
 //! **Soundness**: 16 / 2^64. If a product is wrong, the claim of its row is false except with probability 2 /
 //! 2^64. Let g = X^2. Weights are phi = alpha beta g^(s/2): beta is of the column's place in a tile, alpha of
-//! as many tiles as work together, and s of the tile among these. alpha and beta are coins. The errors e of
+//! as many tiles as work together, and s is thrice the tile's number among these, so that the products of a
+//! triple have the factors g^s, g^(s+1) and g^(s+2). alpha and beta are coins. The errors e of
 //! a~b, a~c and b~c in these tiles at one place are elements of F, and have the factors g^s of different s
 //! below sixteen. These are independent over F, because g generates K, an extension of degree sixteen. So the
 //! sum of the errors g^s e is not zero if one of them is not. Then the sum weighted by alpha^2 is zero with

@@ -54,7 +54,22 @@ impl GarbledThreeConfig {
 
     /// What a party does.
     pub(super) fn role(&self, party: Party) -> Role {
-        Seats::with(self.evaluator).role(party)
+        self.seats().role(party)
+    }
+
+    pub(super) fn seats(&self) -> Seats {
+        Seats::with(self.evaluator)
+    }
+
+    /// What a party has of the setup for its role in one stream.
+    pub(super) fn keys(&self, setup: &Setup, stream: &Stream) -> Keys {
+        let [garbling_before, garbling_behind] = keys(&setup.keys, stream, Purpose::Garbling);
+        let [masking_before, masking_behind] = keys(&setup.keys, stream, Purpose::OutputMask);
+        match self.role(setup.keys.me()) {
+            Role::First => Keys::First { garbling: garbling_behind },
+            Role::Second => Keys::Second { garbling: garbling_before, masking: masking_behind },
+            Role::Evaluator => Keys::Evaluator { masking: masking_before },
+        }
     }
 }
 
@@ -96,15 +111,8 @@ impl ProtocolConfig for GarbledThreeConfig {
     }
 
     fn join(&self, setup: &Setup, stream: Stream, serving: PartySet) -> Result<GarbledThree> {
-        let (seats, label) = (Seats::with(self.evaluator), stream.label());
-        let [garbling_before, garbling_behind] = keys(&setup.keys, &stream, Purpose::Garbling);
-        let [masking_before, masking_behind] = keys(&setup.keys, &stream, Purpose::OutputMask);
-        let keys = match seats.role(setup.keys.me()) {
-            Role::First => Keys::First { garbling: garbling_behind },
-            Role::Second => Keys::Second { garbling: garbling_before, masking: masking_behind },
-            Role::Evaluator => Keys::Evaluator { masking: masking_before },
-        };
+        let (keys, label) = (self.keys(setup, &stream), stream.label());
         let under = ReplicatedActiveConfig::default().join(setup, stream, serving)?;
-        Ok(GarbledThree::new(under, seats, keys, label))
+        Ok(GarbledThree::new(under, self.seats(), keys, label))
     }
 }

@@ -19,7 +19,7 @@
 //! | `output.rs` | outputs become shared | argued there |
 //! | `opened.rs` | or all learn the sum of an output and a shared value | argued there |
 //! | `item.rs`, `storage.rs` | a garbled circuit that waits for its use | |
-//! | `kept.rs`, `few_rounds.rs` | `replicated-active` as nodes serve with it: with circuits from their stock | |
+//! | `few_rounds.rs` | `replicated-active` as nodes serve with it: with circuits from their stock | |
 //! | `shape.rs` | cells of bits and of bytes | |
 //!
 //! **Adversary**: active, static, one of the three, with abort; the channels are private and authentic.
@@ -70,7 +70,6 @@ mod few_rounds;
 mod gates;
 mod input;
 mod item;
-mod kept;
 mod opened;
 mod output;
 mod plan;
@@ -111,7 +110,7 @@ const LANES_AT_ONCE: usize = 64;
 type Key = Zeroizing<[u8; 32]>;
 
 /// What a party has of the setup for its role in one stream.
-enum Keys {
+pub enum Keys {
     First { garbling: Key },
     Second { garbling: Key, masking: Key },
     Evaluator { masking: Key },

@@ -71,8 +71,9 @@ impl GarbledAuthenticated {
         net: &mut dyn Net,
     ) -> Result<Vec<Item>> {
         let (gates, inputs) = (plan.gates(lanes), plan.input_bits(lanes));
-        let triples = self.tinyot.triples(count * gates, net)?;
-        let bits = self.tinyot.wide_bits(count * (inputs + 2 * gates), net)?;
+        let tinyot = self.tinyot()?;
+        let triples = tinyot.triples(count * gates, net)?;
+        let bits = tinyot.wide_bits(count * (inputs + 2 * gates), net)?;
         let counts = self.counts();
         counts.triples += (count * gates) as u64;
         counts.bits += bits.values.len() as u64;
@@ -159,7 +160,7 @@ impl GarbledAuthenticated {
                     put(&mut labels, &port.rows, port.lanes(lanes), &of_port);
                     inputs.push(of_port);
                 }
-                let delta = self.tinyot.delta();
+                let delta = self.tinyot()?.delta();
                 let table = gates::garble(plan, (&name, *delta), &masks.gates, &mut labels);
                 self.counts().hash_calls += 8 * ands as u64;
                 net.send(self.peer, &table)?;

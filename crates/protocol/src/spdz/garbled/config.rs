@@ -10,7 +10,7 @@ use crate::interface::net::Net;
 use crate::interface::protocol::{Adversary, ProtocolConfig};
 use crate::interface::session::{HandshakeParameters, Stream};
 use crate::ot::{self, EXPANSION};
-use crate::tinyot::Kappa;
+use crate::tinyot::{Kappa, TinyOt};
 use crate::{Error, Party, PartySet, Result};
 
 const NAME: &str = "garbled-authenticated";
@@ -69,6 +69,21 @@ impl GarbledAuthenticatedConfig {
     }
 }
 
+impl GarbledAuthenticatedConfig {
+    /// What makes material of a session.
+    pub(super) fn tinyot(&self, setup: &Setup<Gf2_64>, stream: &Stream) -> Result<TinyOt> {
+        let tinyot = setup.tinyot(&[&stream.label()[..], b" garbled circuits"].concat())?;
+        match self.under.bits() == Some(tinyot.kappa()) {
+            true => Ok(tinyot),
+            false => Err(Error::misuse("the setup was made with another kappa than the protocol is to have")),
+        }
+    }
+
+    pub(super) fn evaluator(&self) -> Party {
+        self.evaluator
+    }
+}
+
 /// The setup is that of `spdz-tower`, and so are shared values.
 impl ProtocolConfig for GarbledAuthenticatedConfig {
     type Setup = Setup<Gf2_64>;
@@ -102,12 +117,8 @@ impl ProtocolConfig for GarbledAuthenticatedConfig {
     }
 
     fn join(&self, setup: &Setup<Gf2_64>, stream: Stream, serving: PartySet) -> Result<GarbledAuthenticated> {
-        let label = stream.label();
-        let tinyot = setup.tinyot(&[&label[..], b" garbled circuits"].concat())?;
-        if self.under.bits() != Some(tinyot.kappa()) {
-            return Err(Error::misuse("the setup was made with another kappa than the protocol is to have"));
-        }
+        let (tinyot, label) = (self.tinyot(setup, &stream)?, stream.label());
         let under = self.under.join(setup, stream, serving)?;
-        Ok(GarbledAuthenticated::new(under, tinyot, self.evaluator, label))
+        Ok(GarbledAuthenticated::new(under, Some(tinyot), self.evaluator, label))
     }
 }

@@ -13,6 +13,9 @@
 //! anything is released, except with probability about 2^-63.
 //!
 //! Both kinds of values can be given ahead, in which case MACs are checked at once.
+//!
+//! With labels the garbler sends the name of the circuit. If the parties take different ones out of their
+//! stocks, the evaluator so finds it before it looks for a fault that would cost the key.
 
 use polyclave_cipher::{Cells, CompiledPort, Matrix};
 use polyclave_field::{Gf2_64, MacField};
@@ -33,6 +36,8 @@ use crate::{Error, Result};
 
 /// Bytes of a hash of tags.
 const DIGEST: usize = 32;
+/// Bytes of the name of a circuit.
+const NAME: usize = 32;
 
 /// An input that is to be given.
 pub(super) struct Value {
@@ -48,7 +53,7 @@ enum Of {
 }
 
 impl Value {
-    fn public(port: usize, cells: &Cells) -> Value {
+    pub(super) fn public(port: usize, cells: &Cells) -> Value {
         let digest = digest(b"public", [cells.rows(), &[]]);
         Value { port, of: Of::Public(cells.rows().to_vec()), digest }
     }
@@ -123,7 +128,12 @@ impl GarbledAuthenticated {
                 Masked::Waiting(_) => values.push(value),
             }
         }
-        self.deliver(item, plan, &values, net)?;
+        self.deliver(&mut [(&mut *item, values)], plan, net)?;
+        self.wires_of(item, plan)
+    }
+
+    /// Of a circuit whose inputs all have values: what the evaluator has of them.
+    pub(super) fn wires_of(&self, item: &Item, plan: &Plan) -> Result<Wires<Active>> {
         let mut wires = Wires::new(plan, item.lanes);
         for (port, input) in plan.inputs.iter().zip(&item.inputs) {
             let Masked::Given(given) = input else { return Err(spent()) };
@@ -134,18 +144,33 @@ impl GarbledAuthenticated {
         Ok(wires)
     }
 
-    /// Gives some inputs their values. None of them has one. Nothing is sent if there are none.
+    /// Gives some inputs of some circuits their values. None of them has one. What is opened for all is
+    /// opened together. Nothing is sent if there are none.
     pub(super) fn deliver(
         &mut self,
-        item: &mut Item,
+        items: &mut [(&mut Item, Vec<Value>)],
         plan: &Plan,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let masked = self.open(items, plan, net)?;
+        self.counts().rounds += u64::from(items.iter().any(|(_, values)| !values.is_empty()));
+        for ((item, values), masked) in items.iter_mut().zip(masked) {
+            self.send_labels(item, values, masked, net)?;
+        }
+        Ok(())
+    }
+
+    /// The labels of some inputs of one circuit. One message.
+    fn send_labels(
+        &self,
+        item: &mut Item,
         values: &[Value],
+        masked: Vec<Vec<u8>>,
         net: &mut dyn Net,
     ) -> Result<()> {
         if values.is_empty() {
             return Ok(());
         }
-        let masked = self.open(item, plan, values, net)?;
         let mut waiting = Vec::new();
         for (value, masked) in values.iter().zip(masked) {
             let given = Given { digest: value.digest, active: Zeroizing::default() };
@@ -156,7 +181,6 @@ impl GarbledAuthenticated {
             };
             waiting.push(Wanted { value, masks, masked });
         }
-        self.counts().rounds += 1;
         match &item.part {
             Part::Garbler { delta, inputs, .. } => {
                 let message = message((&item.name, **delta), inputs, &waiting);
@@ -172,34 +196,37 @@ impl GarbledAuthenticated {
         }
     }
 
-    /// Opens x + lambda for all shared values. Gives the masked bits of each value, none of public ones.
+    /// Opens x + lambda for all shared values. Gives, by circuit, the masked bits of each value, none of
+    /// public ones.
     fn open(
         &mut self,
-        item: &Item,
+        items: &[(&mut Item, Vec<Value>)],
         plan: &Plan,
-        values: &[Value],
         net: &mut dyn Net,
-    ) -> Result<Vec<Vec<u8>>> {
+    ) -> Result<Vec<Vec<Vec<u8>>>> {
         let (mut cells, mut macs) = (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new()));
         let shared = |value: &Value| match &value.of {
             Of::Shared(shared) => shared.count * shared.lanes,
             Of::Public(_) => 0,
         };
-        let total = values.iter().map(shared).sum();
+        let total = items.iter().flat_map(|(_, values)| values).map(shared).sum();
         // Growing would leave copies behind.
         cells.reserve_exact(total);
         macs.reserve_exact(total);
-        for value in values {
-            let (Of::Shared(shared), Masked::Waiting(masks)) = (&value.of, &item.inputs[value.port]) else {
-                continue;
-            };
-            let len = shared.count * shared.lanes;
-            let bits = self.in_authenticated_sharing(&in_places(shared, masks));
-            let mask = image_of_bits(&bits, &Matrix::identity(shared.bits), len);
-            let mut mask_cells = Zeroizing::new(vec![0; len]);
-            Gf2_64::project_row(&mut mask_cells, &mask.values);
-            cells.extend(shared.cells[..len].iter().zip(mask_cells.iter()).map(|(x, mask)| x ^ mask));
-            macs.extend(shared.macs[..len].iter().zip(mask.macs.iter()).map(|(x, mask)| x ^ mask));
+        for (item, values) in items {
+            for value in values {
+                let (Of::Shared(shared), Masked::Waiting(masks)) = (&value.of, &item.inputs[value.port])
+                else {
+                    continue;
+                };
+                let len = shared.count * shared.lanes;
+                let bits = self.in_authenticated_sharing(&in_places(shared, masks));
+                let mask = image_of_bits(&bits, &Matrix::identity(shared.bits), len);
+                let mut mask_cells = Zeroizing::new(vec![0; len]);
+                Gf2_64::project_row(&mut mask_cells, &mask.values);
+                cells.extend(shared.cells[..len].iter().zip(mask_cells.iter()).map(|(x, mask)| x ^ mask));
+                macs.extend(shared.macs[..len].iter().zip(mask.macs.iter()).map(|(x, mask)| x ^ mask));
+            }
         }
         let nothing = Authenticated::zero(0);
         let opened = match total {
@@ -207,7 +234,7 @@ impl GarbledAuthenticated {
             _ => self.under.arithmetic.open(&nothing, &cells, &macs, net)?.1,
         };
         let mut rest = &opened[..];
-        let masked = values.iter().map(|value| match &value.of {
+        let mut masked = |value: &Value| match &value.of {
             Of::Public(_) => Ok(Vec::new()),
             Of::Shared(shared) => {
                 let (now, later) = rest.split_at(shared.count * shared.lanes);
@@ -219,8 +246,8 @@ impl GarbledAuthenticated {
                 let bits = Cells::from_blocks(plan.inputs[value.port].rows.len(), 1, &cells.to_blocks());
                 Ok(bits.map_err(|error| Error::Misuse(error.to_string()))?.rows().to_vec())
             }
-        });
-        masked.collect()
+        };
+        items.iter().map(|(_, values)| values.iter().map(&mut masked).collect()).collect()
     }
 
     /// At the evaluator: active labels of all values.
@@ -232,6 +259,12 @@ impl GarbledAuthenticated {
     ) -> Result<Vec<Zeroizing<Vec<Active>>>> {
         let mut message = Zeroizing::new(vec![0; message_bytes(values)]);
         net.recv(self.peer, &mut message)?;
+        // Before anything is compared that could cost the key.
+        let (message, of) = message.split_at(message.len() - name.len());
+        if of != name {
+            let detail = "it gives labels of another garbled circuit".into();
+            return Err(Error::OutOfStep { peer: self.peer, detail });
+        }
         let count = public_masks(values).count();
         let wires: usize = values.iter().map(|wanted| wanted.masks.len()).sum();
         let (labels, rest) = message.split_at(wires * LABEL);
@@ -266,7 +299,8 @@ impl GarbledAuthenticated {
     }
 }
 
-/// What the garbler sends: labels of all values, then all r of public ones and a hash of their tags.
+/// What the garbler sends: labels of all values, then all r of public ones and a hash of their tags, then the
+/// name of the circuit.
 fn message(
     (name, delta): (&[u8; 32], u128),
     labels: &[Zeroizing<Vec<u128>>],
@@ -296,6 +330,7 @@ fn message(
     if public().next().is_some() {
         message.extend(hash_of_tags(name, public().map(|of| of.word)));
     }
+    message.extend(name);
     message
 }
 
@@ -318,7 +353,7 @@ fn public_masks<'a>(values: &'a [Wanted<'_>]) -> impl Iterator<Item = &'a Mask> 
 fn message_bytes(values: &[Wanted<'_>]) -> usize {
     let wires: usize = values.iter().map(|wanted| wanted.masks.len()).sum();
     let public = public_masks(values).count();
-    wires * LABEL + public.div_ceil(8) + if public > 0 { DIGEST } else { 0 }
+    wires * LABEL + public.div_ceil(8) + if public > 0 { DIGEST } else { 0 } + NAME
 }
 
 /// A cheater that changes an r has to guess its tag.

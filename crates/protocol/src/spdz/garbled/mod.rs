@@ -19,6 +19,7 @@
 //! | `input.rs` | values go in: keys ahead, blocks online | input processing |
 //! | `output.rs` | evaluation, and outputs become shared | argued there |
 //! | `item.rs`, `storage.rs` | a garbled circuit that waits for its use | |
+//! | `few_rounds.rs` | `spdz-tower` as two nodes serve with it: with circuits from their stock | |
 //!
 //! **Adversary**: active, static, one of the two, with abort; the channel is private and authentic.
 //! `gates.rs`, `input.rs` and `output.rs` say what each party can do and what it sees.
@@ -51,6 +52,7 @@ mod ahead;
 #[cfg(test)]
 mod cheaters;
 mod config;
+mod few_rounds;
 mod gates;
 mod input;
 mod item;
@@ -69,6 +71,7 @@ use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 pub use config::{GARBLED, GarbledAuthenticatedConfig};
+pub(super) use few_rounds::of_two;
 
 use super::{Shared, Spdz};
 use crate::authenticated::Authenticated;
@@ -93,7 +96,8 @@ const LANES_AT_ONCE: usize = 64;
 pub struct GarbledAuthenticated {
     /// Values that go in and out.
     under: Spdz<Gf2_64>,
-    tinyot: TinyOt,
+    /// Where circuits are made.
+    tinyot: Option<TinyOt>,
     openings: Openings,
     evaluator: Party,
     peer: Party,
@@ -121,7 +125,7 @@ pub struct GarbledRegisters {
 }
 
 impl GarbledAuthenticated {
-    fn new(under: Spdz<Gf2_64>, tinyot: TinyOt, evaluator: Party, label: [u8; 40]) -> Self {
+    fn new(under: Spdz<Gf2_64>, tinyot: Option<TinyOt>, evaluator: Party, label: [u8; 40]) -> Self {
         let me = under.arithmetic.key.me();
         GarbledAuthenticated {
             under,
@@ -172,9 +176,9 @@ impl GarbledAuthenticated {
         self.refuse_other_key(&item)?;
         self.under.arithmetic.refuse_unchecked(&value.unchecked)?;
         Self::refuse_other_shape(&compiled.inputs()[index], value, item.lanes)?;
-        let values = [Value::shared(index, value.clone())];
+        let values = vec![Value::shared(index, value.clone())];
         self.guarded(|session| {
-            session.deliver(&mut item, &plan, &values, net)?;
+            session.deliver(&mut [(&mut item, values)], &plan, net)?;
             session.under.arithmetic.check(net)
         })?;
         Ok(GarbledCircuit(Some(item)))
@@ -215,6 +219,10 @@ impl GarbledAuthenticated {
         let mut wide = Shared::of_bits(port, lanes, &bits);
         wide.unchecked = value.unchecked.clone();
         Ok(wide)
+    }
+
+    fn tinyot(&mut self) -> Result<&mut TinyOt> {
+        self.tinyot.as_mut().ok_or_else(|| Error::misuse("this session makes no garbled circuits"))
     }
 
     fn garbles(&self) -> bool {
@@ -262,8 +270,16 @@ impl GarbledAuthenticated {
         }
         self.under.arithmetic.key.refuse_retired()?;
         let outcome = run(self);
-        self.failed |= outcome.as_ref().is_err_and(|error| !matches!(error, Error::Misuse(_)));
+        if outcome.as_ref().is_err_and(|error| !matches!(error, Error::Misuse(_))) {
+            self.give_up();
+        }
         outcome.inspect_err(|error| self.under.arithmetic.key.retire_after(error))
+    }
+
+    /// Nothing more is computed or released in this session, also of values that are in rounds.
+    fn give_up(&mut self) {
+        self.failed = true;
+        self.under.arithmetic.is_over = true;
     }
 }
 

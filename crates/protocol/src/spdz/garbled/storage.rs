@@ -13,6 +13,7 @@ use super::gates::Gate;
 use super::item::{Given, Item, Masked, Part};
 use super::wires::{Active, Mask};
 use crate::authenticated::Authenticated;
+use crate::few_rounds::Size;
 use crate::stored::{Header, Reader};
 use crate::{Party, Result};
 
@@ -20,6 +21,8 @@ const PROTOCOL: &str = "garbled-authenticated";
 const KIND: u8 = b'z';
 const VERSION: u8 = 1;
 const PARTIES: u8 = 2;
+/// The header, the name, the circuit, the lanes and the number of inputs.
+const HEAD: usize = 5 + 32 + 32 + 4 + 4;
 
 fn header(me: Party) -> Header {
     [KIND, VERSION, PARTIES, 1, me.0]
@@ -157,7 +160,18 @@ impl Item {
             Part::Evaluator { gates } => row_bytes(gates),
         };
         let outputs = row_bytes(&self.outputs.values) + row_bytes(&self.outputs.macs);
-        5 + 32 + 32 + 4 + 4 + self.inputs.iter().map(input).sum::<usize>() + outputs + 1 + part
+        HEAD + self.inputs.iter().map(input).sum::<usize>() + outputs + 1 + part
+    }
+
+    /// Bytes of a stored circuit of one lane, none of whose inputs was given.
+    pub(super) fn bytes_of(size: &Size, garbles: bool) -> usize {
+        let inputs: usize = size.inputs.iter().map(|bits| 1 + 4 + bits * Mask::BYTES).sum();
+        let labels = |bits: usize| 4 + bits * u128::BYTES;
+        let part = match garbles {
+            true => 16 + size.inputs.iter().map(|bits| labels(*bits)).sum::<usize>() + labels(size.outputs),
+            false => 4 + size.ands * Gate::BYTES,
+        };
+        HEAD + inputs + 2 * (4 + size.outputs * u64::BYTES) + 1 + part
     }
 
     /// To be stored. The item is gone: what is stored is its only form.

@@ -23,7 +23,7 @@ fn is_invertible(mut rows: Vec<Vec<Gf256>>) -> bool {
         let (above, below) = rows.split_at_mut(i + 1);
         for row in below {
             let factor = row[i] * above[i][i].pow(254);
-            row.iter_mut().zip(&above[i]).for_each(|(x, pivot)| *x = *x + *pivot * factor);
+            row.iter_mut().zip(&above[i]).for_each(|(x, pivot)| *x += *pivot * factor);
         }
     }
     true

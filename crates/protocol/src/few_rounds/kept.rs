@@ -9,62 +9,68 @@ use std::sync::{Arc, OnceLock};
 use polyclave_cipher::Direction::{self, Decrypt, Encrypt};
 use polyclave_cipher::{AnyMap, Builder, Circuit, Compiled, boolean, catalog, compile, modes};
 
-use super::item::{Item, Part};
-use super::plan::Plan;
-use super::roles::Role;
 use crate::interface::stock::{Kind, Purpose};
 
-/// A block, and round keys.
-const INPUTS: usize = 2;
+/// How many circuits are kept.
+pub const COUNT: usize = 8;
 
 /// A circuit of which nodes keep garbled ones.
-pub(super) struct Kept {
+pub struct Kept {
+    /// Its place among all.
+    pub at: usize,
     /// What a stock calls them.
     name: &'static str,
     cipher: &'static str,
     direction: Direction,
-    /// How many ANDs and output bits it has, for the sizes of what is kept. A node knows these without making
-    /// the circuit.
-    size: (usize, usize),
-    made: OnceLock<Made>,
+    pub size: Size,
+    compiled: OnceLock<Compiled>,
 }
 
-/// What is made of it on first use.
-pub(super) struct Made {
-    /// Of bits, for one lane.
-    pub(super) compiled: Compiled,
-    pub(super) plan: Arc<Plan>,
+/// How large it is, for the sizes of what is kept. A node knows these without making the circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub ands: usize,
+    /// Bits of the block, and of round keys.
+    pub inputs: [usize; 2],
+    pub outputs: usize,
 }
 
-static KEPT: [Kept; 8] = [
-    Kept::new("garbled circuits of AES-128", "aes-128", Encrypt, (5440, 128)),
-    Kept::new("garbled circuits of AES-128 decryption", "aes-128", Decrypt, (5440, 128)),
-    Kept::new("garbled circuits of AES-192", "aes-192", Encrypt, (6528, 128)),
-    Kept::new("garbled circuits of AES-192 decryption", "aes-192", Decrypt, (6528, 128)),
-    Kept::new("garbled circuits of AES-256", "aes-256", Encrypt, (7616, 128)),
-    Kept::new("garbled circuits of AES-256 decryption", "aes-256", Decrypt, (7616, 128)),
-    Kept::new("garbled circuits of Triple DES", "3des-ede3", Encrypt, (7920, 64)),
-    Kept::new("garbled circuits of Triple DES decryption", "3des-ede3", Decrypt, (7920, 64)),
+static KEPT: [Kept; COUNT] = [
+    Kept::new(0, "garbled circuits of AES-128", "aes-128", Encrypt, aes(5440, 11)),
+    Kept::new(1, "garbled circuits of AES-128 decryption", "aes-128", Decrypt, aes(5440, 11)),
+    Kept::new(2, "garbled circuits of AES-192", "aes-192", Encrypt, aes(6528, 13)),
+    Kept::new(3, "garbled circuits of AES-192 decryption", "aes-192", Decrypt, aes(6528, 13)),
+    Kept::new(4, "garbled circuits of AES-256", "aes-256", Encrypt, aes(7616, 15)),
+    Kept::new(5, "garbled circuits of AES-256 decryption", "aes-256", Decrypt, aes(7616, 15)),
+    Kept::new(6, "garbled circuits of Triple DES", "3des-ede3", Encrypt, DES),
+    Kept::new(7, "garbled circuits of Triple DES decryption", "3des-ede3", Decrypt, DES),
 ];
+
+const fn aes(ands: usize, round_keys: usize) -> Size {
+    Size { ands, inputs: [128, 128 * round_keys], outputs: 128 }
+}
+
+const DES: Size = Size { ands: 7920, inputs: [64, 48 * 48], outputs: 64 };
 
 impl Kept {
     const fn new(
+        at: usize,
         name: &'static str,
         cipher: &'static str,
         direction: Direction,
-        size: (usize, usize),
+        size: Size,
     ) -> Kept {
-        Kept { name, cipher, direction, size, made: OnceLock::new() }
+        Kept { at, name, cipher, direction, size, compiled: OnceLock::new() }
     }
 
     /// All of them.
-    pub(super) fn all() -> &'static [Kept] {
+    pub fn all() -> &'static [Kept] {
         &KEPT
     }
 
     /// The one that computes what a circuit of a node computes: the cipher itself, or the cipher on the sum
     /// of several blocks (CBC, CMAC).
-    pub(super) fn of(circuit: &[u8; 32]) -> Option<&'static Kept> {
+    pub fn of(circuit: &[u8; 32]) -> Option<&'static Kept> {
         static BY_DIGEST: OnceLock<HashMap<[u8; 32], usize>> = OnceLock::new();
         let of_kept = |(at, kept): (usize, &Kept)| {
             let cipher = catalog::find(kept.cipher).expect("the catalog has it");
@@ -78,21 +84,14 @@ impl Kept {
         known.get(circuit).map(|at| &KEPT[*at])
     }
 
-    /// The kind of material, as the party with this role keeps it.
-    pub(super) fn kind(&self, role: Role) -> Kind {
-        let (ands, outputs) = self.size;
-        let rows = Part::lengths_of(role, ands, outputs);
-        let item_bytes = Item::saved_bytes(role, rows, INPUTS);
+    /// The kind of material, at a party whose part of an item takes so many bytes.
+    pub fn kind(&self, item_bytes: usize) -> Kind {
         Kind { name: self.name, purpose: Purpose::Circuits, item_bytes, per_block: 1 }
     }
 
-    /// The circuit of bits, and where everything is in it.
-    pub(super) fn made(&self) -> &Made {
-        self.made.get_or_init(|| {
-            let compiled = compile(&boolean::expand(&of_lanes(&self.circuit())), &AnyMap);
-            let plan = Arc::new(Plan::of(&compiled).expect("it is of bits"));
-            Made { compiled, plan }
-        })
+    /// The circuit of bits, for one lane.
+    pub fn compiled(&self) -> &Compiled {
+        self.compiled.get_or_init(|| compile(&boolean::expand(&of_lanes(&self.circuit())), &AnyMap))
     }
 
     fn circuit(&self) -> Arc<Circuit> {
@@ -130,14 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn circuits_are_as_large_as_it_is_said_and_no_input_is_the_same_for_several_lanes() {
-        for kept in Kept::all() {
-            let Made { compiled, plan } = kept.made();
+    fn no_input_is_the_same_for_several_lanes_and_all_have_as_many_bits_as_it_is_said() {
+        for (at, kept) in Kept::all().iter().enumerate() {
+            let compiled = kept.compiled();
             assert!(compiled.inputs().iter().all(|port| !port.uniform), "{}", kept.name);
-            for role in [Role::First, Role::Second, Role::Evaluator] {
-                let bytes = Item::saved_bytes(role, Part::lengths(role, plan, 1), compiled.inputs().len());
-                assert_eq!(kept.kind(role).item_bytes, bytes, "{}", kept.name);
-            }
+            let bits: Vec<usize> = compiled.inputs().iter().map(|port| port.cells.len()).collect();
+            assert_eq!((kept.at, &bits[..]), (at, &kept.size.inputs[..]), "{}", kept.name);
+            assert_eq!(compiled.outputs()[0].cells.len(), kept.size.outputs, "{}", kept.name);
         }
     }
 }
