@@ -11,7 +11,7 @@ const MESSAGES: [&str; 3] =
     ["specification/requests.md", "specification/replies.md", "specification/keys.md"];
 
 /// Constants that no crate shows: name, value, and where they are declared.
-const DECLARED: [(&str, &str, &str, &str); 15] = [
+const DECLARED: [(&str, &str, &str, &str); 21] = [
     ("MAX of names", "64", "config/src", "const MAX: usize = 64;"),
     ("MAX_CERTIFICATES", "4", "config/src", "const MAX_CERTIFICATES: usize = 4;"),
     ("MAX_WORKERS", "64", "config/src", "const MAX_WORKERS: usize = 64;"),
@@ -37,6 +37,17 @@ const DECLARED: [(&str, &str, &str, &str); 15] = [
     ),
     ("HEAD", "64", "client/src", "const HEAD: usize = 16 + 16 + 32;"),
     ("frame", "1048576", "transport/src", "Limits { max_frame: 1 << 20, ..Limits::default() }"),
+    (
+        "MAGIC of envelopes",
+        "polyclave-envl-1",
+        "client/src",
+        "const MAGIC: &[u8; 16] = b\"polyclave-envl-1\";",
+    ),
+    ("FIXED", "99", "client/src", "const FIXED: usize = 16 + 16 + 32 + 32 + 1 + 2;"),
+    ("MAX_OWNER", "255", "client/src", "const MAX_OWNER: usize = 255;"),
+    ("RHO", "32", "client/src", "const RHO: usize = 32;"),
+    ("CHUNK of envelopes", "1048576", "client/src", "const CHUNK: usize = 1 << 20;"),
+    ("MAX_FILE", "68719476736", "client/src", "const MAX_FILE: u64 = 64 << 30;"),
 ];
 
 /// A table of a page: the heading before it, and its rows, the first one included.
@@ -184,6 +195,8 @@ fn the_tables_of_constants_are_those_of_the_sources() {
         ("MAX_ATTRIBUTES", api::MAX_ATTRIBUTES as u64),
         ("MAX_LABEL", api::MAX_LABEL as u64),
         ("MAX_SESSION", u64::from(api::MAX_SESSION)),
+        ("MAX_HEADER", api::MAX_HEADER as u64),
+        ("FILE_KEY", api::FILE_KEY as u64),
         ("MAX_BLOCKS", api::MAX_BLOCKS),
         ("MAX_SMALL_BLOCKS", api::MAX_SMALL_BLOCKS),
     ];
