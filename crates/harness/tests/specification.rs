@@ -11,7 +11,7 @@ const MESSAGES: [&str; 3] =
     ["specification/requests.md", "specification/replies.md", "specification/keys.md"];
 
 /// Constants that no crate shows: name, value, and where they are declared.
-const DECLARED: [(&str, &str, &str, &str); 21] = [
+const DECLARED: [(&str, &str, &str, &str); 25] = [
     ("MAX of names", "64", "config/src", "const MAX: usize = 64;"),
     ("MAX_CERTIFICATES", "4", "config/src", "const MAX_CERTIFICATES: usize = 4;"),
     ("MAX_WORKERS", "64", "config/src", "const MAX_WORKERS: usize = 64;"),
@@ -48,6 +48,10 @@ const DECLARED: [(&str, &str, &str, &str); 21] = [
     ("RHO", "32", "client/src", "const RHO: usize = 32;"),
     ("CHUNK of envelopes", "1048576", "client/src", "const CHUNK: usize = 1 << 20;"),
     ("MAX_FILE", "68719476736", "client/src", "const MAX_FILE: u64 = 64 << 30;"),
+    ("ROUNDS", "10", "cipher/src", "const ROUNDS: u8 = 10;"),
+    ("MAX_RADIX", "36", "cipher/src", "const MAX_RADIX: u32 = 36;"),
+    ("MAX_TWEAK", "64", "cipher/src", "const MAX_TWEAK: usize = 64;"),
+    ("MIN_DOMAIN", "1000000", "cipher/src", "const MIN_DOMAIN: u128 = 1_000_000;"),
 ];
 
 /// A table of a page: the heading before it, and its rows, the first one included.
@@ -195,6 +199,7 @@ fn the_tables_of_constants_are_those_of_the_sources() {
         ("MAX_ATTRIBUTES", api::MAX_ATTRIBUTES as u64),
         ("MAX_LABEL", api::MAX_LABEL as u64),
         ("MAX_SESSION", u64::from(api::MAX_SESSION)),
+        ("MAX_VALUES", api::MAX_VALUES as u64),
         ("MAX_HEADER", api::MAX_HEADER as u64),
         ("FILE_KEY", api::FILE_KEY as u64),
         ("MAX_BLOCKS", api::MAX_BLOCKS),
