@@ -200,6 +200,7 @@ fn the_tables_of_constants_are_those_of_the_sources() {
         ("MAX_LABEL", api::MAX_LABEL as u64),
         ("MAX_SESSION", u64::from(api::MAX_SESSION)),
         ("MAX_VALUES", api::MAX_VALUES as u64),
+        ("MAX_STRINGS", api::MAX_STRINGS as u64),
         ("MAX_HEADER", api::MAX_HEADER as u64),
         ("FILE_KEY", api::FILE_KEY as u64),
         ("MAX_BLOCKS", api::MAX_BLOCKS),
