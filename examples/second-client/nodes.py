@@ -1,11 +1,8 @@
 """Connections to nodes, and a conversation with all that serve: `docs/specification/connections.md` and
 `docs/specification/conversation.md`."""
 
-import base64
-import binascii
 import os
 import pathlib
-import re
 import socket
 import ssl
 import struct
@@ -13,6 +10,7 @@ import tempfile
 import time
 
 import blake3
+import certificates
 import parts
 from parts import Wrong
 from wire import Malformed, decode, encode
@@ -36,32 +34,18 @@ class Refused(Exception):
         return SAY_LITTLE.index(self.reason) + 1 if self.reason in SAY_LITTLE else 0
 
 
-def context(folder, certificates):
-    """TLS 1.3 with the identity of a folder, for a node with these certificates.
-
-    The certificates are the only ones that OpenSSL trusts, and it looks at their dates. It is not enough:
-    `Line` compares.
-    """
+def context(folder):
+    """TLS 1.3 with the identity of a folder. The node's certificate is checked by `Line`, not here."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.minimum_version = tls.maximum_version = ssl.TLSVersion.TLSv1_3
     tls.check_hostname = False
-    tls.load_verify_locations(cadata=b"".join(certificates))
+    tls.verify_mode = ssl.CERT_NONE
     # Python reads keys from files only.
     with tempfile.NamedTemporaryFile() as key:
-        key.write(older_form((pathlib.Path(folder) / "identity.key").read_text()))
+        key.write(certificates.older_form((pathlib.Path(folder) / "identity.key").read_text()))
         key.flush()
         tls.load_cert_chain(pathlib.Path(folder) / "identity.crt", key.name)
     return tls
-
-
-def older_form(pem):
-    """The private key in the form that OpenSSL reads (PKCS #8, version 0): without the public key."""
-    inside = re.search("-----BEGIN PRIVATE KEY-----(.*?)-----END PRIVATE KEY-----", pem, re.DOTALL)
-    private = base64.b64decode(inside[1]).partition(bytes.fromhex("04220420"))[2][:32] if inside else b""
-    if len(private) != 32:
-        raise Wrong("identity.key has no Ed25519 key")
-    older = bytes.fromhex("302e020100300506032b657004220420") + private
-    return b"-----BEGIN PRIVATE KEY-----\n" + binascii.b2a_base64(older) + b"-----END PRIVATE KEY-----\n"
 
 
 class Line:
@@ -73,13 +57,12 @@ class Line:
         host, _, port = node["client_address"].rpartition(":")
         plain = socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_CONNECT)
         try:
-            self.socket = context(folder, node["der"]).wrap_socket(plain)
+            self.socket = context(folder).wrap_socket(plain)
         except OSError:
             plain.close()
             raise
         try:
-            if self.socket.getpeercert(binary_form=True) not in node["der"]:
-                raise Wrong(f"{self.name} shows a certificate that is not in the cluster file")
+            certificates.check(self.name, node["der"], self.socket.getpeercert(binary_form=True))
             self.greet(cluster)
         except BaseException:
             self.close()

@@ -1,13 +1,20 @@
 """What the client refuses, and the examples of the specification: `python3 test.py`. It needs no node."""
 
+import base64
+import datetime
+import itertools
 import pathlib
 import struct
 import tempfile
 import unittest
+import unittest.mock
 
 import blake3
+import certificates
 import parts
+from client import MAGIC, Client
 from cluster import Cluster
+from nodes import Refused
 from parts import Wrong
 from wire import Malformed, decode, encode
 
@@ -107,6 +114,149 @@ class Wire(unittest.TestCase):
                      "808080808001"):
             with self.assertRaises(Malformed):
                 decode("Reply", bytes.fromhex(data))
+
+
+class Certificates(unittest.TestCase):
+    def test_a_certificate_is_right_within_its_dates_if_it_is_listed(self):
+        """The dates are 2026-11-28 and 2050-01-02, which are written in two forms."""
+        of = lambda serial: bytes.fromhex(
+            f"3039 3037 a003020102 0201{serial:02x} 3000 3000 3020 170d" + b"261128000000Z".hex()
+            + "180f" + b"20500102030405Z".hex())
+        at = lambda *date: datetime.datetime(*date, tzinfo=datetime.UTC)
+        for now in (at(2026, 11, 28), at(2050, 1, 2, 3, 4, 5)):
+            certificates.check("node", [of(2), of(1)], of(1), now)
+        for listed, now in [([of(2)], at(2027, 1, 1)), ([of(1)], at(2026, 11, 27, 23, 59, 59)),
+                            ([of(1)], at(2050, 1, 2, 3, 4, 6))]:
+            with self.assertRaises(Wrong):
+                certificates.check("node", listed, of(1), now)
+
+    def test_a_private_key_is_read(self):
+        pem = lambda der: ("-----BEGIN PRIVATE KEY-----\n" + base64.b64encode(der).decode()
+                           + "\n-----END PRIVATE KEY-----\n")
+        key = bytes(range(32))
+        new = bytes.fromhex("3051020101300506032b657004220420") + key + bytes.fromhex("812100") + bytes(32)
+        old = bytes.fromhex("302e020100300506032b657004220420") + key
+        self.assertEqual(certificates.older_form(pem(new)).decode(), pem(old))
+        for wrong in ("", pem(b"RSA")):
+            with self.assertRaises(Wrong):
+                certificates.older_form(wrong)
+
+
+def shared(shares):
+    """Parts under `replicated-active`."""
+    heads = [struct.pack("<I", len(share)) + share for share in shares]
+    return [heads[j] + blake3.hash(shares[(j + 1) % 3]) for j in range(3)]
+
+
+TAG = shared([bytes([j]) * 16 for j in (1, 2, 4)])
+
+
+class FakeLine:
+    """A node that says what a test has written."""
+
+    def __init__(self, number, replies):
+        self.name, self.replies, self.sent = f"node-{number}", list(replies), []
+
+    def send(self, message):
+        self.sent.append(message)
+
+    def reply(self, _silence):
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def close(self):
+        pass
+
+
+def refusal(reason):
+    return Refused("node", {"reason": (reason, {}), "message": ""})
+
+
+def changed(of_three, node, change):
+    """The same from all nodes, except for one node."""
+    return [change(value) if i == node else value for i, value in enumerate(of_three)]
+
+
+class Conversations(unittest.TestCase):
+    """A client of `replicated-active` under nodes that are made up."""
+
+    KEY = {"id": bytes(16), "properties": {"name": "key"}}
+    ACCEPTED = [("Accepted", {"key": KEY, "start": bytes(32), "mask": b"", "blind": b""})] * 3
+    # A ciphertext, and the parts of a tag.
+    SEALED = [("Data", {"data": part, "mask": b"", "initial": b"", "opened": b"12345"}) for part in TAG]
+
+    def told(self, do, *rounds):
+        """What the client makes of the replies, each round from all nodes."""
+        made = [FakeLine(number, replies) for number, replies in enumerate(zip(*rounds))] * 6
+        cluster = Cluster.__new__(Cluster)
+        cluster.protocol, cluster.nodes = "replicated-active", [{}, {}, {}]
+        lines = iter(made)
+        with unittest.mock.patch("nodes.Line", lambda *_: next(lines)):
+            return do(Client(cluster, ""))
+
+    def seal(self, *rounds):
+        return self.told(lambda client: client.seal("key", b"input"), *rounds)
+
+    def refused(self, *rounds):
+        with self.assertRaises(Wrong):
+            self.seal(*rounds)
+
+    def test_a_file_is_made_of_right_replies(self):
+        sealed = MAGIC + bytes(48) + b"12345" + b"\7" * 16
+        self.assertEqual(self.seal(self.ACCEPTED, self.SEALED), sealed)
+
+    def test_a_node_that_says_something_else_than_the_others_is_found(self):
+        other = {"start": bytes([1]) * 32, "key": {**self.KEY, "id": bytes([1]) * 16}}
+        for node in range(3):
+            for field, value in other.items():
+                change = lambda reply: (reply[0], {**reply[1], field: value})
+                self.refused(changed(self.ACCEPTED, node, change), self.SEALED)
+            change = lambda reply: (reply[0], {**reply[1], "opened": b"12346"})
+            self.refused(self.ACCEPTED, changed(self.SEALED, node, change))
+            change = lambda reply: (reply[0], {**reply[1], "data": reply[1]["data"][:-1] + b"?"})
+            self.refused(self.ACCEPTED, changed(self.SEALED, node, change))
+            self.refused(changed(self.ACCEPTED, node, lambda _: ("Done", None)), self.SEALED)
+            self.refused(self.ACCEPTED, changed(self.SEALED, node, lambda _: self.ACCEPTED[0]))
+
+    def test_what_all_nodes_say_has_to_be_what_was_asked_for(self):
+        for field, value in [("start", bytes(31)), ("key", None),
+                             ("key", {**self.KEY, "properties": {"name": "other"}})]:
+            self.refused([("Accepted", {**self.ACCEPTED[0][1], field: value})] * 3, self.SEALED)
+        self.refused(self.ACCEPTED, [("Data", {**data, "opened": b"1234"}) for _, data in self.SEALED])
+        opened = MAGIC + bytes([1]) * 16 + bytes(32) + bytes(21)
+        accepted = [("Accepted", {**self.ACCEPTED[0][1], "start": b""})] * 3
+        with self.assertRaises(Wrong):
+            self.told(lambda client: client.open("key", opened), accepted, self.SEALED)
+
+    def test_a_new_key_is_the_same_at_all_nodes(self):
+        made = [("Done", self.KEY)] * 3
+        self.assertEqual(self.told(lambda client: client.generate("key", "gcm"), made), bytes(16))
+        other = {**self.KEY, "id": bytes([1]) * 16}
+        wrong = [changed(made, node, lambda _: ("Done", other)) for node in range(3)]
+        for replies in [*wrong, [("Done", None)] * 3]:
+            with self.assertRaises(Wrong):
+                self.told(lambda client: client.generate("key", "gcm"), replies)
+
+    def test_files_that_are_no_sealed_files_are_not_asked_for(self):
+        for file in (b"", MAGIC + bytes(63), b"polyclave-seal-2" + bytes(64),
+                     MAGIC + bytes(48 + 262_160 + 15)):
+            with self.assertRaises(Wrong):
+                self.told(lambda client: client.open("key", file), self.ACCEPTED)
+
+    def test_the_reason_that_says_most_is_shown(self):
+        replies = [refusal("Disagreement"), refusal("Denied"), refusal("Unavailable")]
+        for order in itertools.permutations(replies):
+            with self.assertRaises(Refused) as found:
+                self.seal(order)
+            self.assertEqual(found.exception.reason, "Denied")
+
+    def test_busy_nodes_are_asked_again(self):
+        busy = [refusal("Busy")] * 3
+        self.assertEqual(len(self.seal(busy, self.ACCEPTED, self.SEALED)), 85)
+        with self.assertRaises(Refused), unittest.mock.patch("time.sleep"):
+            self.seal(*[busy] * 6)
 
 
 class ClusterFile(unittest.TestCase):
