@@ -17,6 +17,8 @@ const PORTS: u16 = 24;
 const FIRST: u16 = 7000;
 /// Directories of the page that are directories of a machine.
 const DIRECTORIES: [&str; 5] = ["/var/lib/", "/srv/", "/etc/", "/media/", "/root/"];
+/// Where pages find `examples/`.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// What stands on the page for a fingerprint.
 const FINGERPRINT: &str = "'acorn zigzag ..'";
 /// Commands that only ask, or that change nothing as long as a node has not read what its operator wrote.
@@ -278,6 +280,7 @@ impl Machines {
                 text = text.replace(directory, &format!("{}{directory}", home.display()));
             }
         }
+        text = text.replace("examples/", &format!("{SOURCES}/examples/"));
         self.with_ports(machine, &text)
     }
 

@@ -1,0 +1,239 @@
+//! The specification (`docs/specification`): its tables of messages, of constants and of context strings are
+//! those of the sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use polyclave_api as api;
+use polyclave_harness::{book, sources};
+
+/// The pages that have tables of messages.
+const MESSAGES: [&str; 3] =
+    ["specification/requests.md", "specification/replies.md", "specification/keys.md"];
+
+/// Constants that no crate shows: name, value, and where they are declared.
+const DECLARED: [(&str, &str, &str, &str); 25] = [
+    ("MAX of names", "64", "config/src", "const MAX: usize = 64;"),
+    ("MAX_CERTIFICATES", "4", "config/src", "const MAX_CERTIFICATES: usize = 4;"),
+    ("MAX_WORKERS", "64", "config/src", "const MAX_WORKERS: usize = 64;"),
+    ("GREETING", "78", "transport/src", "const GREETING: usize = 10 + 4 + 32 + 32;"),
+    ("MAGIC of greetings", "polyclav", "transport/src", "const MAGIC: [u8; 8] = *b\"polyclav\";"),
+    ("CLIENTS_NEWEST", "12", "protocol/src", "const CLIENTS_NEWEST: u8 = 12;"),
+    ("SEED_BYTES", "32", "protocol/src", "const SEED_BYTES: usize = 32;"),
+    ("ELEMENT_BYTES", "16", "protocol/src", "const ELEMENT_BYTES: usize = 16;"),
+    ("DIGEST_BYTES", "32", "protocol/src", "const DIGEST_BYTES: usize = 32;"),
+    (
+        "ROOT",
+        "56e809e4d195c929ec6e47b1264e1bf5",
+        "field/src",
+        "const ROOT: Gf128 = Gf128(0x56e8_09e4_d195_c929_ec6e_47b1_264e_1bf5);",
+    ),
+    ("MAX_OPEN", "4", "node/src", "const MAX_OPEN: usize = 4;"),
+    ("MAGIC of files", "polyclave-seal-1", "client/src", "const MAGIC: &[u8; 16] = b\"polyclave-seal-1\";"),
+    (
+        "MAGIC_BOUND",
+        "polyclave-seal-2",
+        "client/src",
+        "const MAGIC_BOUND: &[u8; 16] = b\"polyclave-seal-2\";",
+    ),
+    ("HEAD", "64", "client/src", "const HEAD: usize = 16 + 16 + 32;"),
+    ("frame", "1048576", "transport/src", "Limits { max_frame: 1 << 20, ..Limits::default() }"),
+    (
+        "MAGIC of envelopes",
+        "polyclave-envl-1",
+        "client/src",
+        "const MAGIC: &[u8; 16] = b\"polyclave-envl-1\";",
+    ),
+    ("FIXED", "99", "client/src", "const FIXED: usize = 16 + 16 + 32 + 32 + 1 + 2;"),
+    ("MAX_OWNER", "255", "client/src", "const MAX_OWNER: usize = 255;"),
+    ("RHO", "32", "client/src", "const RHO: usize = 32;"),
+    ("CHUNK of envelopes", "1048576", "client/src", "const CHUNK: usize = 1 << 20;"),
+    ("MAX_FILE", "68719476736", "client/src", "const MAX_FILE: u64 = 64 << 30;"),
+    ("ROUNDS", "10", "cipher/src", "const ROUNDS: u8 = 10;"),
+    ("MAX_RADIX", "36", "cipher/src", "const MAX_RADIX: u32 = 36;"),
+    ("MAX_TWEAK", "64", "cipher/src", "const MAX_TWEAK: usize = 64;"),
+    ("MIN_DOMAIN", "1000000", "cipher/src", "const MIN_DOMAIN: u128 = 1_000_000;"),
+];
+
+/// A table of a page: the heading before it, and its rows, the first one included.
+struct Table {
+    heading: String,
+    rows: Vec<Vec<String>>,
+}
+
+fn tables(page: &str) -> Vec<Table> {
+    let (mut heading, mut tables, mut inside) = (String::new(), Vec::<Table>::new(), false);
+    for line in book::read(page).lines() {
+        if line.starts_with('#') {
+            heading = line.trim_start_matches('#').trim().to_owned();
+        }
+        let is_row = line.starts_with('|');
+        if is_row && !inside {
+            tables.push(Table { heading: heading.clone(), rows: Vec::new() });
+        }
+        inside = is_row;
+        if is_row
+            && !line.starts_with("|---")
+            && let Some(table) = tables.last_mut()
+        {
+            let inner = line.strip_prefix('|').and_then(|line| line.strip_suffix('|')).expect("a whole row");
+            table.rows.push(inner.split('|').map(|cell| cell.trim().to_owned()).collect());
+        }
+    }
+    tables
+}
+
+/// The tables below a heading, of all pages of the specification.
+fn under(heading: &str) -> Vec<Vec<String>> {
+    let pages = book::pages().into_iter().map(|page| page.path);
+    let pages = pages.filter(|path| path.starts_with("specification/"));
+    let tables = pages.flat_map(|page| tables(&page)).filter(|table| table.heading == heading);
+    tables.flat_map(|table| table.rows.into_iter().skip(1)).collect()
+}
+
+/// What is set as code in a cell.
+fn code(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// A type of the specification, as the sources write it.
+fn rust(kind: &str) -> String {
+    match kind.split_once(' ') {
+        Some(("option", of)) => format!("Option<{}>", rust(of)),
+        Some(("list", of)) => format!("Vec<{}>", rust(of)),
+        _ => match kind {
+            "bytes" => "Vec<u8>".into(),
+            "string" => "String".into(),
+            "nodes" => "PartySet".into(),
+            "node" => "Party".into(),
+            "(string, string)" => "(String, String)".into(),
+            _ => match kind.strip_prefix('[') {
+                Some(bytes) => format!("[u8; {bytes}"),
+                None => kind.into(),
+            },
+        },
+    }
+}
+
+/// A type of the sources without what is not on the wire.
+fn plain(kind: &str) -> String {
+    let inner = kind.strip_prefix("Box<").and_then(|of| of.strip_suffix('>')).unwrap_or(kind);
+    let inner = inner.replace("SeedCommitment", "[u8; 32]").replace("ENCAPSULATED", "32");
+    inner.replace("DecimalizationTable", "String")
+}
+
+/// The variants of an enum, each with the names and types of its fields; a field without a name has none.
+fn variants(item: &str) -> Vec<(String, Vec<(String, String)>)> {
+    let mut variants: Vec<(String, Vec<(String, String)>)> = Vec::new();
+    for line in item.lines() {
+        let text = line.trim_start();
+        let depth = line.len() - text.len();
+        if depth == 4 && text.starts_with(|c: char| c.is_ascii_uppercase()) {
+            let name = text.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+            let of = text.split_once('(').and_then(|(_, rest)| rest.strip_suffix("),"));
+            let of = of.map(|of| (String::new(), plain(of.rsplit("] ").next().unwrap_or_default())));
+            variants.push((name.to_owned(), of.into_iter().collect()));
+        } else if depth == 8
+            && text.starts_with(|c: char| c.is_ascii_lowercase())
+            && let Some((name, kind)) = text.split_once(": ")
+            && let Some((_, fields)) = variants.last_mut()
+        {
+            fields.push((name.to_owned(), plain(kind.trim_end_matches(','))));
+        }
+    }
+    variants
+}
+
+#[test]
+fn the_tables_of_messages_are_the_types_of_the_sources() {
+    let all: Vec<String> = ["api/src", "payments/src"].into_iter().flat_map(sources::of).collect();
+    let mut compared = BTreeSet::new();
+    for Table { heading, rows } in MESSAGES.into_iter().flat_map(tables) {
+        match rows[0][0].as_str() {
+            "field" => {
+                let of_table: Vec<(String, String)> = rows[1..]
+                    .iter()
+                    .map(|row| (code(&row[0]).concat(), rust(&code(&row[1]).concat())))
+                    .collect();
+                let fields = sources::fields(&all, &heading).into_iter();
+                let of_struct: Vec<(String, String)> =
+                    fields.map(|field| (field.name, plain(&field.kind))).collect();
+                assert_eq!(of_table, of_struct, "{heading}");
+            }
+            "tag" => {
+                let field = |field: String| match field.split_once(": ") {
+                    Some((name, kind)) => (name.to_owned(), rust(kind)),
+                    None => (String::new(), rust(&field)),
+                };
+                let of_table: Vec<(String, Vec<(String, String)>)> = rows[1..]
+                    .iter()
+                    .map(|row| (code(&row[1]).concat(), code(&row[2]).into_iter().map(field).collect()))
+                    .collect();
+                let of_enum = variants(&sources::item(&all, &format!("pub enum {heading} {{")));
+                assert_eq!(of_table, of_enum, "{heading}");
+                let tags: Vec<String> = rows[1..].iter().map(|row| row[0].clone()).collect();
+                let in_order: Vec<String> = (0..of_enum.len()).map(|tag| tag.to_string()).collect();
+                assert_eq!(tags, in_order, "{heading}");
+            }
+            _ => continue,
+        }
+        assert!(compared.insert(heading.clone()), "{heading} is there twice");
+    }
+    assert!(compared.len() > 60, "{compared:?}");
+}
+
+#[test]
+fn the_tables_of_constants_are_those_of_the_sources() {
+    let shown = [
+        ("VERSION", u64::from(api::VERSION)),
+        ("CHUNK", api::CHUNK as u64),
+        ("MESSAGE", api::MESSAGE as u64),
+        ("OPENED", api::OPENED as u64),
+        ("MASKED", api::MASKED as u64),
+        ("CHAINED", api::CHAINED as u64),
+        ("MAX_MESSAGE", api::MAX_MESSAGE as u64),
+        ("KEYS", api::KEYS as u64),
+        ("MAX_ADDITIONAL_DATA", api::MAX_ADDITIONAL_DATA as u64),
+        ("MAX_RANDOM", api::MAX_RANDOM as u64),
+        ("MAX_NONCE", api::MAX_NONCE as u64),
+        ("MAX_CHAINED", api::MAX_CHAINED as u64),
+        ("MAX_ATTRIBUTES", api::MAX_ATTRIBUTES as u64),
+        ("MAX_LABEL", api::MAX_LABEL as u64),
+        ("MAX_SESSION", u64::from(api::MAX_SESSION)),
+        ("MAX_VALUES", api::MAX_VALUES as u64),
+        ("MAX_STRINGS", api::MAX_STRINGS as u64),
+        ("MAX_HEADER", api::MAX_HEADER as u64),
+        ("FILE_KEY", api::FILE_KEY as u64),
+        ("MAX_BLOCKS", api::MAX_BLOCKS),
+        ("MAX_SMALL_BLOCKS", api::MAX_SMALL_BLOCKS),
+    ];
+    let mut known: BTreeMap<String, String> =
+        shown.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+    for (name, value, folder, declaration) in DECLARED {
+        let is_there = sources::of(folder).iter().any(|text| text.contains(declaration));
+        assert!(
+            is_there,
+            "{folder} does not have `{declaration}` any more: see where the specification has it"
+        );
+        known.insert(name.to_owned(), value.to_owned());
+    }
+    let rows = under("Constants");
+    for row in &rows {
+        let name = code(&row[0]).concat();
+        assert_eq!(known.get(&name), Some(&row[1]), "{name}");
+    }
+    let named: BTreeSet<String> = rows.iter().map(|row| code(&row[0]).concat()).collect();
+    let declared: BTreeSet<String> = known.into_keys().collect();
+    assert_eq!(named, declared);
+}
+
+#[test]
+fn the_context_strings_are_in_the_sources() {
+    let folders = ["client/src", "config/src", "node/src", "protocol/src", "transport/src"];
+    let all: Vec<String> = folders.into_iter().flat_map(sources::of).collect();
+    let strings: Vec<String> = under("Context strings").iter().flat_map(|row| code(&row[0])).collect();
+    assert!(strings.len() > 8, "{strings:?}");
+    for string in strings {
+        let written = format!("\"{string}\"");
+        assert!(all.iter().any(|text| text.contains(&written)), "no source has {written}");
+    }
+}
