@@ -110,8 +110,8 @@ pub trait Garbles: Send + 'static {
     /// Whether circuits can open sums as soon as they are evaluated.
     const OPENS_SUMS: bool = false;
 
-    /// Blocks through a circuit for each, all but the first opened in their sum with what is under a mask. See
-    /// [`ServiceSession::evaluate_and_open_sum`].
+    /// Blocks through a circuit for each, all but the first opened in their sum with what is under a mask
+    /// ([`ServiceSession::evaluate_and_open_sum`]).
     fn open_sums(
         &mut self,
         _kept: &Kept,

@@ -234,8 +234,8 @@ fn a_public_block_needs_no_labels_of_three_components() {
     assert!(outcomes.into_iter().all(|outcome| outcome == Ok(right.clone())));
 }
 
-/// Encrypts counters, and opens the sum of all blocks but the first with a text of the client. Returns what it
-/// learns of the first block, the sum, and the rounds.
+/// Encrypts counters, and opens the sum of all blocks but the first with a text of the client. Returns what
+/// the client learns of the first block, the sum, and the rounds.
 fn encrypted(circuits: usize, net: &mut dyn Net) -> Result<(Vec<u8>, Vec<u8>, u64)> {
     let (aes, config) = (catalog::find("aes-128").expect("listed"), FewRoundsConfig::default());
     let setup = config.setup(net)?;

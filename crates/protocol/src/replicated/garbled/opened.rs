@@ -4,9 +4,9 @@
 //!
 //! The value has wires of its own, as an input has, and its labels come with those of the inputs
 //! ([`super::input`]). The label of the sum is the sum of the two labels. Both garblers know its label for
-//! zero. The first tells the evaluator the colours of these, and the second a digest of them. So the evaluator
-//! decodes the sum. It tells the sum to both garblers, with a digest of the active labels, and each garbler
-//! computes which labels stand for this sum, and compares.
+//! zero. The first tells the evaluator the colours of these, and the second a digest of them. So the
+//! evaluator decodes the sum. It tells the sum to both garblers, with a digest of the active labels, and each
+//! garbler computes which labels stand for this sum, and compares.
 //!
 //! * *Correct*: the evaluator has one label of each output and of each wire of the value, and would need
 //!   Delta for another label of the sum (authenticity of half gates). So a garbler takes no other sum. If a
@@ -37,7 +37,8 @@ use crate::interface::net::Net;
 use crate::interface::protocol::Input;
 use crate::{Error, Result};
 
-/// What is added to the output, at the evaluator: active labels, and the colours of the sums' labels for zero.
+/// What is added to the output, at the evaluator: active labels, and the colours of the sums' labels for
+/// zero.
 pub(super) struct Addend {
     labels: Given,
     decoding: Vec<u8>,
