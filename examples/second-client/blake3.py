@@ -1,6 +1,6 @@
 """BLAKE3 in plain Python: the hash and the key derivation mode, as the paper of 2020 defines them.
 
-Slow: some 300 kB/s. A client that moves data takes a library.
+It is slow, some 1 MB a second. A client that moves much data takes a library.
 """
 
 import struct

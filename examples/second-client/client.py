@@ -45,12 +45,15 @@ class Client:
             raise Wrong("the nodes have made another key")
         return info["id"]
 
-    def use(self, key, how, start, first=None, version=None, dealt=(), seeds=()):
-        """A conversation that the nodes have accepted, the key's id, `start` and parts of a mask."""
+    def use(self, key, how, start, first=None, version=None, deal=None):
+        """A conversation that the nodes have accepted, the key's id, `start` and parts of a mask.
+
+        The first step is `first`, or what `deal` makes for each request with a mask of its own.
+        """
         operation = ("Use", {"key": key, "id": version, "how": how})
         for pause in (0.05, 0.1, 0.2, 0.4, 0.8, None):
-            serving = self.cluster.quorum()
-            asked = Conversation(self.cluster, self.folder, serving, operation, first, dealt, seeds)
+            dealt = deal() if deal else (first,)
+            asked = Conversation(self.cluster, self.folder, self.cluster.quorum(), operation, *dealt)
             try:
                 info, begin, mask = asked.accepted(start)
                 if info["properties"]["name"] != key or version not in (None, info["id"]):
@@ -68,8 +71,11 @@ class Client:
     def use_with_input(self, key, how, start, data, step):
         """The same with secret input, which goes to the nodes under a mask, in a step that `step` makes."""
         if self.cluster.deals_masks():
-            mask, dealt, seeds = parts.dealt(len(data))
-            return self.use(key, how, start, step(xor(data, mask)), dealt=dealt, seeds=seeds)[:3]
+            def deal():
+                mask, commitments, seeds = parts.dealt(len(data))
+                return step(xor(data, mask)), commitments, seeds
+
+            return self.use(key, how, start, deal=deal)[:3]
         asked, version, begin, sent = self.use(key, how, start)
         try:
             asked.step(step(xor(data, asked.combined(sent, len(data)))))

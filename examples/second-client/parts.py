@@ -71,7 +71,6 @@ def verified(parts):
             raise Wrong("a part has not the length that it says")
         shares.append(part[4:4 + length])
         digests.append(part[4 + length:])
-    check_lengths(shares, len(shares[0]))
     for j in range(3):
         if not hmac.compare_digest(digests[j], blake3.hash(shares[(j + 1) % 3])):
             raise Wrong(f"a share has another digest: node {j} or node {(j + 1) % 3} cheats")

@@ -1,7 +1,9 @@
 """What the client refuses, and the examples of the specification: `python3 test.py`. It needs no node."""
 
 import base64
+import contextlib
 import datetime
+import io
 import itertools
 import pathlib
 import struct
@@ -14,7 +16,7 @@ import certificates
 import parts
 from client import MAGIC, Client
 from cluster import Cluster
-from nodes import Refused
+from nodes import Line, Refused
 from parts import Wrong
 from wire import Malformed, decode, encode
 
@@ -24,6 +26,12 @@ PARTS = [bytes.fromhex(part) for part in (
     "05000000 e4e65fa413 076d3e359ad6ed75fc6cb03e874cacbf7b4a4f44da1d795497c0ffd5daf77e94",
     "05000000 4621763359 32e5f99171f9472458e4123766e286166dab7ea14bec811d76d5b1ce8228037f")]
 VALUE = bytes.fromhex("7ea5eef450")
+
+
+def shared(shares):
+    """Parts under `replicated-active`."""
+    heads = [struct.pack("<I", len(share)) + share for share in shares]
+    return [heads[j] + blake3.hash(shares[(j + 1) % 3]) for j in range(3)]
 
 
 def active(sent, length=5):
@@ -75,19 +83,28 @@ class Parts(unittest.TestCase):
             with self.assertRaises(Wrong):
                 active(sent)
 
-    def test_parts_that_are_cut_long_swapped_or_of_another_length_are_refused(self):
+    def test_parts_of_another_form_are_refused(self):
         first, second, third = PARTS
-        for sent in ([first[:-1], second, third], [first + b"\0", second, third], [second, first, third],
-                     [b"", second, third], [struct.pack("<I", 0) + first[9:], second, third],
-                     [first[:4] + b"\0" + first[4:], second, third]):
+        for part in (first[:-1], first + b"\0", b"", first[:3], first[:4] + b"\0" + first[4:],
+                     struct.pack("<I", 0) + blake3.hash(b"")):
+            with self.assertRaisesRegex(Wrong, "length"):
+                active([part, second, third])
+        with self.assertRaises(Wrong):
+            active([second, first, third])
+        # Nothing else is wrong with these.
+        for shares, due in [([b""] * 3, 0), ([b"five5", b"five5", b"four"], 5)]:
             with self.assertRaises(Wrong):
-                active(sent)
+                active(shared(shares), due)
+
+    def test_values_of_another_length_are_refused(self):
         for due in (4, 6):
             with self.assertRaises(Wrong):
                 active(PARTS, due)
         for protocol in ("shamir", "replicated"):
             with self.assertRaises(Wrong):
                 parts.combined(protocol, [0, 1, 2], [b"four", b"five5", b"four"], 4)
+            with self.assertRaises(Wrong):
+                parts.element(protocol, [0, 1, 2], [bytes(16), bytes(15), bytes(16)])
 
     def test_numbers_of_the_fields(self):
         self.assertEqual(parts.coefficients([0, 1, 2]), [1, 1, 1])
@@ -115,6 +132,57 @@ class Wire(unittest.TestCase):
             with self.assertRaises(Malformed):
                 decode("Reply", bytes.fromhex(data))
 
+    def test_numbers_that_are_too_long_or_large_are_refused(self):
+        self.assertEqual(decode("(u16, u8)", bytes.fromhex("ffff0301")), (65535, 1))
+        for data in ("ffff0401", "ffff8301", "80808001"):
+            with self.assertRaises(Malformed):
+                decode("(u16, u8)", bytes.fromhex(data))
+
+
+class Lines(unittest.TestCase):
+    """Connections to a node that sends bytes that are written here."""
+
+    def line(self, sent):
+        line = Line.__new__(Line)
+        line.name, line.socket = "node", unittest.mock.Mock()
+        line.socket.recv = io.BytesIO(sent).read
+        return line
+
+    def greeted(self, greeting):
+        cluster = Cluster.__new__(Cluster)
+        cluster.id = bytes(range(16))
+        self.line(greeting).greet(cluster)
+
+    def test_only_the_greeting_of_this_cluster_and_version_is_taken(self):
+        # docs/specification/connections.md
+        right = b"polyclav" + bytes.fromhex(
+            "0c0c 00100000 0db29f63c1347a42ca9b6cbf037ce2697074bce02cee2e854089c37ca362e7bd"
+            "23a6de893f7a18e1d78689d7584980a28b5ee389f5f7c9c88b9634b20de95fe4")
+        self.greeted(right)
+        self.greeted(right[:8] + bytes([11, 13]) + right[10:])
+        for byte in [*range(8), *range(10, 78)]:
+            with self.assertRaises(Wrong):
+                self.greeted(right[:byte] + bytes([right[byte] ^ 1]) + right[byte + 1:])
+        for versions in ((11, 11), (13, 13)):
+            with self.assertRaises(Wrong):
+                self.greeted(right[:8] + bytes(versions) + right[10:])
+        with self.assertRaisesRegex(Wrong, "ended"):
+            self.greeted(right[:-1])
+
+    def test_only_frames_of_the_length_that_is_due_are_taken(self):
+        # The reply of docs/specification/encoding.md.
+        right = bytes.fromhex("00000004 06000000 00000006 0601026e6f00")
+        self.assertEqual(self.line(right).receive().hex(), "0601026e6f00")
+        for wrong in ("00000005 06000000 00000006 0601026e6f00", "00000004 06000000 00000007 0601026e6f00",
+                      "00000004 00000000 00000000"):
+            with self.assertRaises(Wrong):
+                self.line(bytes.fromhex(wrong)).receive()
+        for length, taken in ((589_824, True), (589_825, False)):
+            lengths = struct.pack(">I", 4) + struct.pack("<I", length) + struct.pack(">I", length)
+            line = self.line(lengths + bytes(length))
+            with contextlib.nullcontext() if taken else self.assertRaises(Wrong):
+                line.receive()
+
 
 class Certificates(unittest.TestCase):
     def test_a_certificate_is_right_within_its_dates_if_it_is_listed(self):
@@ -140,12 +208,6 @@ class Certificates(unittest.TestCase):
         for wrong in ("", pem(b"RSA")):
             with self.assertRaises(Wrong):
                 certificates.older_form(wrong)
-
-
-def shared(shares):
-    """Parts under `replicated-active`."""
-    heads = [struct.pack("<I", len(share)) + share for share in shares]
-    return [heads[j] + blake3.hash(shares[(j + 1) % 3]) for j in range(3)]
 
 
 TAG = shared([bytes([j]) * 16 for j in (1, 2, 4)])
@@ -192,7 +254,7 @@ class Conversations(unittest.TestCase):
         made = [FakeLine(number, replies) for number, replies in enumerate(zip(*rounds))] * 6
         cluster = Cluster.__new__(Cluster)
         cluster.protocol, cluster.nodes = "replicated-active", [{}, {}, {}]
-        lines = iter(made)
+        self.first_node, lines = made[0], iter(made)
         with unittest.mock.patch("nodes.Line", lambda *_: next(lines)):
             return do(Client(cluster, ""))
 
@@ -225,10 +287,6 @@ class Conversations(unittest.TestCase):
                              ("key", {**self.KEY, "properties": {"name": "other"}})]:
             self.refused([("Accepted", {**self.ACCEPTED[0][1], field: value})] * 3, self.SEALED)
         self.refused(self.ACCEPTED, [("Data", {**data, "opened": b"1234"}) for _, data in self.SEALED])
-        opened = MAGIC + bytes([1]) * 16 + bytes(32) + bytes(21)
-        accepted = [("Accepted", {**self.ACCEPTED[0][1], "start": b""})] * 3
-        with self.assertRaises(Wrong):
-            self.told(lambda client: client.open("key", opened), accepted, self.SEALED)
 
     def test_a_new_key_is_the_same_at_all_nodes(self):
         made = [("Done", self.KEY)] * 3
@@ -239,10 +297,22 @@ class Conversations(unittest.TestCase):
             with self.assertRaises(Wrong):
                 self.told(lambda client: client.generate("key", "gcm"), replies)
 
+    def test_a_file_opens_with_its_own_key_only(self):
+        sealed = MAGIC + bytes(48) + b"12345" + bytes(16)
+        accepted = [("Accepted", {**self.ACCEPTED[0][1], "start": b""})] * 3
+        keystream = [("Data", {**self.SEALED[0][1], "data": part}) for part in PARTS]
+        opened = self.told(lambda client: client.open("key", sealed), accepted, keystream)
+        self.assertEqual(opened, parts.xor(b"12345", VALUE))
+        of_another = MAGIC + b"?" * 16 + sealed[32:]
+        with self.assertRaises(Wrong):
+            self.told(lambda client: client.open("key", of_another), accepted, keystream)
+
     def test_files_that_are_no_sealed_files_are_not_asked_for(self):
-        for file in (b"", MAGIC + bytes(63), b"polyclave-seal-2" + bytes(64),
-                     MAGIC + bytes(48 + 262_160 + 15)):
-            with self.assertRaises(Wrong):
+        for file, message in [(b"", "no sealed"), (MAGIC + bytes(63), "no sealed"),
+                              (MAGIC + bytes(48), "no sealed"),
+                              (b"polyclave-seal-2" + bytes(64), "no sealed"),
+                              (MAGIC + bytes(48 + 262_160 + 15), "cut")]:
+            with self.assertRaisesRegex(Wrong, message):
                 self.told(lambda client: client.open("key", file), self.ACCEPTED)
 
     def test_the_reason_that_says_most_is_shown(self):
@@ -255,15 +325,22 @@ class Conversations(unittest.TestCase):
     def test_busy_nodes_are_asked_again(self):
         busy = [refusal("Busy")] * 3
         self.assertEqual(len(self.seal(busy, self.ACCEPTED, self.SEALED)), 85)
+        # With new seeds.
+        _, seeds, _, others, _ = self.first_node.sent
+        self.assertEqual(len(seeds), 64)
+        self.assertNotEqual(seeds, others)
         with self.assertRaises(Refused), unittest.mock.patch("time.sleep"):
             self.seal(*[busy] * 6)
 
 
 class ClusterFile(unittest.TestCase):
+    def node(self, i):
+        return (f'[[node]]\nname = "n{i}"\naddress = "h:{i}"\nclient_address = "c:{i}"\n'
+                f'certificates = ["AAA{i}"]\n')
+
     def file(self, change=lambda text: text):
-        node = lambda i: (f'[[node]]\nname = "n{i}"\naddress = "h:{i}"\nclient_address = "c:{i}"\n'
-                          f'certificates = ["AAA{i}"]\n')
-        text = f'id = "{"01" * 16}"\nprotocol = "shamir"\nthreshold = 1\n' + "".join(map(node, (4, 5, 6)))
+        text = f'id = "{"01" * 16}"\nprotocol = "shamir"\nthreshold = 1\n'
+        text += "".join(map(self.node, (4, 5, 6)))
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "cluster.toml"
             path.write_text(change(text))
@@ -275,10 +352,22 @@ class ClusterFile(unittest.TestCase):
                          ("AAA5", "AAA7"), ("threshold = 1", "threshold = 1\nstandby = true")]:
             self.assertNotEqual(self.file(lambda text: text.replace(old, new)).fingerprint(), usual)
 
+    def test_a_protocol_takes_its_number_of_nodes(self):
+        one_more = self.node(7)
+        one_fewer = self.node(6)
+        self.assertEqual(len(self.file(lambda text: text + one_more).nodes), 4)
+        for change in (lambda text: text.replace(one_fewer, ""),
+                       lambda text: text.replace("shamir", "replicated-active") + one_more,
+                       lambda text: text + "".join(map(self.node, (1, 2, 3, 7, 8, 9, 0)))):
+            with self.assertRaises(Wrong):
+                self.file(change)
+
     def test_files_that_are_not_understood_are_refused(self):
         for old, new in [("threshold", "new_field = 1\nthreshold"), ("threshold", "version = 2\nthreshold"),
                          ("shamir", "spdz-tower"), ("threshold = 1", "threshold = 2"), ("n5", "n4"),
-                         ("AAA5", "AAA4"), ("n5", "-n"), ("address = \"h:5\"", "address = \"h:5\"\nport = 1"),
+                         ("AAA5", "AAA4"), ("n5", "-n"), ('"AAA5"', ""),
+                         ('"AAA5"', '"AAA0", "AAA1", "AAA2", "AAA3", "AAA5"'),
+                         ("address = \"h:5\"", "address = \"h:5\"\nport = 1"),
                          ("0101", "01"), ("protocol", "protocoll")]:
             with self.assertRaises(Wrong, msg=new):
                 self.file(lambda text: text.replace(old, new))
