@@ -15,9 +15,6 @@ use crate::{Builder, Cipher, Circuit, Matrix, Wire};
 
 /// Round keys by their independent bits.
 pub struct Independent {
-    /// The numbers of the kept bits, among all bits of the round keys in the order of the bytes that people
-    /// write.
-    pub kept: Vec<usize>,
     /// `bits`, all bits of the round keys in the order of the bytes that people write, to `kept`. One key a
     /// lane.
     pub keep: Circuit,
@@ -55,7 +52,7 @@ pub fn round_keys(cipher: &Cipher) -> Option<Independent> {
         .collect();
     let cells = in_cells_of(&mut whole, &bits, 1, port.bits);
     whole.output("round_keys", &cells);
-    Some(Independent { kept, keep: keep.finish(), whole: whole.finish() })
+    Some(Independent { keep: keep.finish(), whole: whole.finish() })
 }
 
 /// A sum of variables and a constant.
@@ -181,7 +178,7 @@ mod tests {
     fn round_keys_come_back_from_their_kept_bits() {
         let ciphers = catalog::all().into_iter().filter(|cipher| cipher.key_bytes > 0);
         for cipher in ciphers.flat_map(|cipher| [expanded(cipher.clone()), cipher]) {
-            let Some(Independent { keep, whole, .. }) = round_keys(&cipher) else {
+            let Some(Independent { keep, whole }) = round_keys(&cipher) else {
                 assert!(!8u8.is_multiple_of(cipher.key_schedule.outputs()[0].bits), "{}", cipher.name);
                 continue;
             };

@@ -188,7 +188,7 @@ impl KeyCircuits {
     pub(crate) fn kept_bits(&self, of: &Circuits, maps: &AnyServiceSession) -> Result<Arc<Option<KeptBits>>> {
         self.kept.get((), || {
             let views = of.key_schedule.outputs()[0].views();
-            Ok(independent::round_keys(&of.cipher).map(|Independent { keep, whole, .. }| KeptBits {
+            Ok(independent::round_keys(&of.cipher).map(|Independent { keep, whole }| KeptBits {
                 keep: compile(&keep, maps),
                 whole: compile_with_views(&whole, maps, |_| views.clone()),
             }))

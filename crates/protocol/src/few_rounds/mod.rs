@@ -143,6 +143,14 @@ impl<S> Value<S> {
     }
 }
 
+/// Refuses a value of more or fewer lanes than an input has.
+pub fn refuse_other_lanes(port: &CompiledPort, given: usize, wanted: usize) -> Result<()> {
+    match given == wanted {
+        true => Ok(()),
+        false => Err(Error::Misuse(format!("input {} has {wanted} lanes, and {given} are given", port.name))),
+    }
+}
+
 /// One party in one session.
 pub struct FewRounds<G: Garbles> {
     garbled: G,

@@ -93,7 +93,8 @@ impl<F: MacField> Arithmetic<F> {
         self.source.bits(count, net)
     }
 
-    fn refuse_over(&self) -> Result<()> {
+    /// Refuses to go on after an error of a peer in circuits.
+    pub(super) fn refuse_over(&self) -> Result<()> {
         match self.is_over {
             true => Err(Error::misuse("an earlier error has ended the session; begin another one")),
             false => Ok(()),

@@ -96,6 +96,8 @@ impl Arithmetic<Gf2_64> {
         len: usize,
         net: &mut dyn Net,
     ) -> Result<Option<(Mask, Vec<u8>)>> {
+        self.refuse_over()?;
+        self.key.refuse_retired()?;
         let blocks = len.div_ceil(BLOCK);
         if !(1..=MOST).contains(&blocks) {
             return Ok(None);

@@ -21,8 +21,11 @@
 //!   unless e = alpha D. So V learns whether alpha is the one value that it has chosen beforehand. In this
 //!   test P finds nothing; it does in its own, which the same openings fail. The coins are no secret of V's,
 //!   and it may choose them as it likes.
-//! * *Silence* tells as little as in `check.rs`, and tests that run side by side have products and coins of
-//!   their own.
+//! * *Both at once.* A cheater has seen the answer to its own test when it answers the other's. The product
+//!   is another one, so that answer is uniform, unless the cheater has guessed alpha D. A check passes with
+//!   wrong openings with probability 4 / |F| at most: for D = 0, for each e, and for the product with b.
+//! * *Silence*: a party that falls silent after the first message has learned whether one guess at alpha is
+//!   right, and is not counted. So s sessions that end so give it s / |F|: 2^-29 after 2^35 of them.
 //!
 //! # What products have to be
 //! a and b are uniform to the other party: V has told d_V before P sends anything, so a P that knew a_V

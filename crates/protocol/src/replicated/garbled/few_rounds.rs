@@ -13,7 +13,7 @@ use super::item::{Item, Part};
 use super::plan::Plan;
 use super::{GarbledCircuit, GarbledRegisters, GarbledThree, GarbledThreeConfig, Keys};
 use crate::few_rounds::{COUNT, FewRounds as Over, FewRoundsConfig as ConfigOver, Garbles, GarblesConfig};
-use crate::few_rounds::{Kept, Value};
+use crate::few_rounds::{Kept, Value, refuse_other_lanes};
 use crate::interface::net::Net;
 use crate::interface::protocol::{Input, Session};
 use crate::interface::service::ServiceSession;
@@ -109,7 +109,9 @@ impl Garbles for GarbledThree {
         lanes: usize,
         net: &mut dyn Net,
     ) -> Result<Shared> {
-        self.under.share(port, input, lanes, net)
+        let shared = self.under.share(port, input, lanes, net)?;
+        refuse_other_lanes(port, shared.lanes, if port.uniform { 1 } else { lanes })?;
+        Ok(shared)
     }
 
     fn plus(&self, a: &Shared, b: &Shared) -> Result<Shared> {

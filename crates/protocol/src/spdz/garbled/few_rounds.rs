@@ -23,7 +23,7 @@ use super::input::Value as Given;
 use super::item::{Item, Masked};
 use super::plan::Plan;
 use super::{Active, GarbledAuthenticated, GarbledAuthenticatedConfig, GarbledCircuit, Wires, spent};
-use crate::few_rounds::{COUNT, FewRoundsConfig, Garbles, GarblesConfig, Kept, Value};
+use crate::few_rounds::{COUNT, FewRoundsConfig, Garbles, GarblesConfig, Kept, Value, refuse_other_lanes};
 use crate::interface::any::AnyServiceConfig;
 use crate::interface::net::Net;
 use crate::interface::protocol::{Input, check_cells};
@@ -124,6 +124,7 @@ impl Garbles for GarbledAuthenticated {
         match input {
             Input::Shared(shared) => {
                 arithmetic.refuse_unchecked(&shared.unchecked)?;
+                refuse_other_lanes(port, shared.lanes, lanes)?;
                 Ok((*shared).clone())
             }
             Input::Public(cells) => {
@@ -150,8 +151,12 @@ impl Garbles for GarbledAuthenticated {
         net: &mut dyn Net,
     ) -> Result<()> {
         let (plan, ports) = (plan(kept), kept.compiled().inputs());
+        // After an error they are gone: what was opened under a mask is never opened under it again.
+        let taken: Result<Vec<Item>> =
+            lanes.iter_mut().map(|lane| lane.item.take().ok_or_else(spent)).collect();
+        let mut taken = taken?;
         let mut items = Vec::with_capacity(lanes.len());
-        for (number, lane) in lanes.iter_mut().enumerate() {
+        for (number, item) in taken.iter_mut().enumerate() {
             let mut values = Vec::with_capacity(2);
             for (port, value) in [&block, &keys].into_iter().enumerate() {
                 values.push(match value {
@@ -166,11 +171,12 @@ impl Garbles for GarbledAuthenticated {
                     }
                 });
             }
-            items.push((lane.item.as_mut().ok_or_else(spent)?, values));
+            items.push((item, values));
         }
         self.guarded(|session| session.deliver(&mut items, plan, net))?;
-        for lane in &mut *lanes {
-            lane.wires = Some(self.wires_of(lane.item.as_ref().ok_or_else(spent)?, plan)?);
+        for (lane, item) in lanes.iter_mut().zip(taken) {
+            lane.wires = Some(self.wires_of(&item, plan)?);
+            lane.item = Some(item);
         }
         // Two elements of an answer, and three triples for each product of it.
         let wanted = 2 + 3 * (lanes.len() + 1);

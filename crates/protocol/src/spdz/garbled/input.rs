@@ -10,7 +10,7 @@
 //!
 //! What is opened is uniform, as lambda is and is used once. If a cheater opens x + lambda wrongly, the
 //! circuit is evaluated on another value, of which masked values tell nothing, and the check fails before
-//! anything is released, except with probability about 2^-63.
+//! anything is released, except with probability about 2^-62.
 //!
 //! Both kinds of values can be given ahead, in which case MACs are checked at once.
 //!
