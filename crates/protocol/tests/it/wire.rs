@@ -32,8 +32,8 @@ const DIGESTS: [(&str, usize, &str); 8] = [
     ("replicated", 3, "8a322d4623e24672"),
     ("replicated-active", 3, "26b2e3ed6ea65a2f"),
     ("replicated-four", 4, "0d512e9f95244ea5"),
-    ("spdz-lt", 2, "56f976a6762d9369"),
-    ("spdz-tower", 2, "875071e402179d1b"),
+    ("spdz-lt", 2, "f6e5a6ee0a59d742"),
+    ("spdz-tower", 2, "2b6c3805fb7cc253"),
     ("tinytable-linear64", 2, "40bfb52af70edbc4"),
 ];
 
