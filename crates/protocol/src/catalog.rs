@@ -171,6 +171,6 @@ mod tests {
         let message = refused("shamir", ("kappa", "64")).to_string();
         assert!(message.contains("--kappa") && message.contains("--inversion, --tables"), "{message}");
         let message = refused("spdz-lt", ("expansion", "3")).to_string();
-        assert!(message.contains("'3'; choose one of 1, 2, 4, 8"), "{message}");
+        assert!(message.contains("'3'; choose one of 1, 2, 4, 5, 6, 8"), "{message}");
     }
 }

@@ -44,7 +44,7 @@ pub enum Preprocessing {
         method: PreprocessingMethod,
         /// Statistical security of triples.
         kappa: Kappa,
-        /// The expansion of oblivious transfer: 1, 2, 4 or 8.
+        /// The expansion of oblivious transfer: 1, 2, 4, 5, 6 or 8.
         expansion: usize,
     },
     /// A dealer.
