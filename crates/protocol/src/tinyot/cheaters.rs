@@ -9,7 +9,8 @@ use polyclave_field::{Gf2_64, Gf256, MacField};
 use super::coset_check::Products;
 use super::edits::{Edited, Edits};
 use super::lists::{Column, List};
-use super::plan::{GatePlan, RecordPlan, VectorPlan};
+use super::places::OFFERS;
+use super::plan::{GatePlan, VectorPlan};
 use super::products::{ElementsMut, Kind};
 use super::records_tests::assert_vectors;
 use super::subfield::{BIT, BYTE, GF4, GF16, Subfield};
@@ -22,25 +23,13 @@ pub(super) const COUNT: usize = 8;
 const CHEATER: usize = 0;
 const HONEST: usize = 1;
 
-/// Messages of a party that fills a list and checks it: three of transfers, then the offers.
-pub(super) const OFFERS: u64 = 3;
-/// Three of the random element, four of products for zero tests.
-const CHECK: u64 = OFFERS + 1 + 3 + 4;
-/// Of a check: coins, rho, zero test.
+/// Of a check, after the list, a random element and products for zero tests: coins, rho, zero test.
 const OF_CHECK: std::ops::Range<u64> = CHECK..CHECK + 2 + 1 + 4;
+const CHECK: u64 = OFFERS + 1 + 3 + 4;
 /// rho.
 const RHO: u64 = CHECK + 2;
 
-/// What a phase of records opens: differences, and sums for MACs, of both kinds.
-pub(super) const OPENINGS: u64 = 4;
-
-/// Messages of the lists of a phase of records, if each is one tile: of each kind a list of its own, shared
-/// ones with bits for y before, and bits for MACs.
-pub(super) fn messages_of_lists(plan: &RecordPlan) -> u64 {
-    let shared = (plan.shared_16 + plan.shared_4) as u64;
-    2 * (OFFERS + 1) + (2 * OFFERS + 1) * shared + 2 * OFFERS
-}
-
+mod records;
 mod shared;
 
 /// Both parties' setups, from which every run takes forks under a key of its own, with the same shares.
@@ -379,19 +368,13 @@ fn wrong_messages_of_the_check_are_always_caught() {
 /// Differences and corrections are opened without commitments; the last six messages are coins and the zero
 /// test.
 #[test]
-fn wrong_differences_and_corrections_are_always_caught() {
-    let parties = Parties::setup();
-    let (triples, records) = (13, 3);
-    let honest = |run: Run<()>| {
-        assert!(run.passed());
-        run.messages[CHEATER]
-    };
+fn wrong_differences_and_corrections_of_triples_are_always_caught() {
+    let (parties, triples) = (Parties::setup(), 13);
     let make_triples =
         |source: &mut TinyOt, net: &mut dyn Net| source.triples_in_batches(triples, net).map(drop);
-    let make_records =
-        |source: &mut TinyOt, net: &mut dyn Net| source.records_in_batches(records, net).map(drop);
-    let of_triples = honest(parties.run(Edits::default(), make_triples));
-    let of_records = honest(parties.run(Edits::default(), make_records));
+    let honest = parties.run(Edits::default(), make_triples);
+    assert!(honest.passed());
+    let of_triples = honest.messages[CHEATER];
 
     let lists = GatePlan::of(triples, Kappa::Bits40).lists as u64;
     assert_eq!(of_triples, (OFFERS + 1) * lists + OF_CHECK.end - (OFFERS + 1) + 2 + 1 + 4 + 6);
@@ -400,19 +383,6 @@ fn wrong_differences_and_corrections_are_always_caught() {
         for bytes in [vec![(0, 1)], vec![(1, 1 << 4)], vec![(0, 0xff)]] {
             let edits = Edits { at, bytes, ..Edits::default() };
             assert!(!parties.run(edits, make_triples).passed(), "message {at}");
-        }
-    }
-
-    // Differences of both kinds, and sums for the MACs of both, then coins; in between all of phase 2, of
-    // which products for zero tests are left from phase 1.
-    let lists = messages_of_lists(&RecordPlan::of(records, Kappa::Bits40));
-    let of_second = of_records - 6 - 3 - 2 - OPENINGS;
-    let of_first = of_second - 2 - 7 - 3 - lists - 2 - OPENINGS;
-    assert_eq!(of_first, lists + OF_CHECK.end - (OFFERS + 1) + 2);
-    for at in (of_first..of_first + OPENINGS).chain(of_second..of_second + OPENINGS) {
-        for bytes in [vec![(0, 1)], vec![(0, 0x3f)]] {
-            let edits = Edits { at, bytes, ..Edits::default() };
-            assert!(!parties.run(edits, make_records).passed(), "message {at}");
         }
     }
 }

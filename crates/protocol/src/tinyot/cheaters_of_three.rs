@@ -7,11 +7,12 @@ use parking_lot::Mutex;
 use polyclave_field::{Gf2_64, MacField};
 
 use super::abit::Lie;
-use super::cheaters::{COUNT, OFFERS, OPENINGS, Target, assert_products, kinds, messages_of_lists, products};
+use super::cheaters::{COUNT, Target, assert_products, kinds, products};
 use super::edits::{Edited, Edits};
 use super::lists::List;
+use super::places::{OFFERS, OPENINGS, PLANS, Places};
 use super::plan::RecordPlan;
-use super::records_tests::assert_records;
+use super::records_tests::{assert_records, batch};
 use super::subfield::{BIT, BYTE, GF4, GF16};
 use super::tests::made_by;
 use super::*;
@@ -250,78 +251,21 @@ fn another_bit_of_y_towards_one_honest_party_passes_the_check_exactly_if_x_is_ze
     }
 }
 
-const RECORDS: usize = 3;
-
-/// Where the messages of a batch of records are: those of all lists of a phase, the random element, and
-/// products for zero tests.
-struct Places {
-    plan: RecordPlan,
-    lists: u64,
-}
-
-impl Places {
-    fn of_batch() -> Self {
-        let plan = RecordPlan::of(RECORDS, Kappa::Bits40);
-        Places { plan, lists: messages_of_lists(&plan) }
-    }
-
-    /// What the check of a phase opens: after its coins.
-    fn rho(&self, phase: u64) -> u64 {
-        let products = 4;
-        match phase {
-            0 => self.lists + 3 + products + 2,
-            _ => self.second() + self.lists + 3 + 2,
-        }
-    }
-
-    /// What the phase opens, after the zero test and coins: differences of the first kind, of the second, and
-    /// sums for the MACs of both.
-    fn differences(&self, phase: u64) -> u64 {
-        self.rho(phase) + 1 + 4 + 2
-    }
-
-    /// Where phase 2 begins, after coins.
-    fn second(&self) -> u64 {
-        self.differences(0) + OPENINGS + 2
-    }
-
-    /// The offers of a phase that begins there.
-    fn offers(&self, phase: u64) -> Vec<u64> {
-        let (mut at, mut offers) = (if phase == 0 { 0 } else { self.second() }, Vec::new());
-        for shared in [self.plan.shared_16, self.plan.shared_4] {
-            offers.push(at + OFFERS);
-            at += OFFERS + 1;
-            for _ in 0..shared {
-                offers.push(at + 2 * OFFERS);
-                at += 2 * OFFERS + 1;
-            }
-            at += OFFERS;
-        }
-        offers
-    }
-
-    /// What is opened of the bits of the results' masks: after coins, bits, a random element and coins.
-    fn bits(&self) -> u64 {
-        self.differences(1) + OPENINGS + 2 + 3 + 3 + 2
-    }
-
-    /// All messages: coins and the zero test come last.
-    fn all(&self) -> u64 {
-        self.bits() + 1 + 2 + 4
-    }
-}
-
-fn make_records(source: &mut TinyOt, net: &mut dyn Net) -> Result<Inverses<Gf2_64>> {
-    source.records_in_batches(RECORDS, net)
+/// Makes a batch.
+fn records_of(plan: RecordPlan) -> impl Fn(&mut TinyOt, &mut dyn Net) -> Result<Inverses<Gf2_64>> + Sync {
+    move |source, net| batch(source, plan, 0..plan.records, net)
 }
 
 #[test]
 fn other_bits_towards_one_honest_party_never_give_records() {
-    let parties = Parties::setup();
+    PLANS.into_iter().for_each(other_bits_never_give_records);
+}
+
+fn other_bits_never_give_records(plan: RecordPlan) {
+    let (parties, make_records) = (Parties::setup(), records_of(plan));
     // Calls that make bits, wide and narrow: for each kind one for the list of its own, two for each shared
     // list, and one for MACs; then one for the random element of the check, and in phase 1 one for products.
     // At the end the bits, and a random element for them.
-    let plan = Places::of_batch().plan;
     let mut calls = Vec::new();
     for phase in 0..2 {
         for shared in [plan.shared_16, plan.shared_4] {
@@ -339,37 +283,41 @@ fn other_bits_towards_one_honest_party_never_give_records() {
     for (call, (wide, narrow)) in (0..).zip(calls.iter().copied()) {
         if wide {
             // The last products of eight are used first.
-            assert!(!parties.run(&Cheats::lies(call, 0xff, 0), make_records).passed(&[1, 2]), "{call}");
+            assert!(!parties.run(&Cheats::lies(call, 0xff, 0), &make_records).passed(&[1, 2]), "{call}");
         }
         if narrow {
-            assert!(!parties.run(&Cheats::lies(call, 0, 1), make_records).passed(&[1, 2]), "{call}");
+            assert!(!parties.run(&Cheats::lies(call, 0, 1), &make_records).passed(&[1, 2]), "{call}");
         }
     }
     let calls = calls.len() as u64;
-    assert!(parties.run(&Cheats::lies(calls, 1, 1), make_records).passed(&[0, 1, 2]));
+    assert!(parties.run(&Cheats::lies(calls, 1, 1), &make_records).passed(&[0, 1, 2]));
 }
 
 /// To one honest party, and to both, as a party that means what it says.
 #[test]
 fn wrong_openings_of_every_kind_are_always_caught() {
-    let (parties, places) = (Parties::setup(), Places::of_batch());
+    PLANS.into_iter().for_each(wrong_openings_are_always_caught);
+}
+
+fn wrong_openings_are_always_caught(plan: RecordPlan) {
+    let (parties, places, make_records) = (Parties::setup(), Places::of(plan), records_of(plan));
     let opened = [0, 1].map(|phase| places.differences(phase)..places.differences(phase) + OPENINGS);
     let words = [places.rho(0), places.rho(1), places.bits()];
     for at in opened.into_iter().flatten().chain(words) {
         for to in [1, 2] {
             let edits = Edits { at, bytes: vec![(0, 1)], to: vec![to], ..Edits::default() };
-            let run = parties.run(&Cheats::edits(edits), make_records);
+            let run = parties.run(&Cheats::edits(edits), &make_records);
             assert!(!run.passed(&[1, 2]), "message {at} to {to}");
             for outcome in &run.outcomes[1..] {
                 assert!(matches!(outcome, Err(Error::Equivocation { .. })), "message {at} to {to}");
             }
         }
         let edits = Edits { at, bytes: vec![(0, 1)], knows: true, ..Edits::default() };
-        assert!(!parties.run(&Cheats::edits(edits), make_records).passes_the_check(&[1, 2]), "message {at}");
+        assert!(!parties.run(&Cheats::edits(edits), &make_records).passes_the_check(&[1, 2]), "message {at}");
         // Two cheaters that say so to the third.
         let one = Edits { at, bytes: vec![(0, 1)], to: vec![2], ..Edits::default() };
         let cheats = Cheats { edits: [one, Edits::default(), Edits::default()], ..Cheats::default() };
-        assert!(!parties.run(&cheats, make_records).passed(&[2]), "message {at}");
+        assert!(!parties.run(&cheats, &make_records).passed(&[2]), "message {at}");
     }
 }
 
@@ -391,7 +339,8 @@ fn errors_of_both_sums_of_a_batch_that_cancel_are_caught() {
 
 #[test]
 fn silence_counts_once_the_coins_of_a_check_are_known() {
-    let (parties, places) = (Parties::setup(), Places::of_batch());
+    let [plan, _] = PLANS;
+    let (parties, places, make_records) = (Parties::setup(), Places::of(plan), records_of(plan));
     let counts = [
         (OFFERS, false),
         (places.rho(0) - 2, false),
@@ -406,7 +355,7 @@ fn silence_counts_once_the_coins_of_a_check_are_known() {
     ];
     for (at, counts) in counts {
         let edits = Edits { at, leaves: true, ..Edits::default() };
-        let run = parties.run(&Cheats::edits(edits), make_records);
+        let run = parties.run(&Cheats::edits(edits), &make_records);
         for p in [1, 2] {
             let error = run.outcomes[p].as_ref().err();
             assert!(error.is_some(), "message {at}");
@@ -421,7 +370,14 @@ fn silence_counts_once_the_coins_of_a_check_are_known() {
 /// are tried.
 #[test]
 fn no_wrong_message_gives_wrong_records() {
-    let (mut parties, places) = (Parties::setup(), Places::of_batch());
+    let [first, second] = PLANS.map(no_wrong_message_gives_wrong_records_of);
+    let [passed, caught] = [0, 1].map(|of| first[of] + second[of]);
+    assert!(passed > 2 && caught > 60, "{passed} passed, {caught} were caught");
+}
+
+/// Returns how many wrong messages pass, and how many are caught.
+fn no_wrong_message_gives_wrong_records_of(plan: RecordPlan) -> [usize; 2] {
+    let (mut parties, places, make_records) = (Parties::setup(), Places::of(plan), records_of(plan));
     let ranges = [
         places.rho(0) - 2..places.second(),
         places.rho(1) - 2..places.differences(1) + OPENINGS + 2,
@@ -433,7 +389,7 @@ fn no_wrong_message_gives_wrong_records() {
     for at in (0..OFFERS).chain(others) {
         let (to, byte) = (1 + at as usize % 2, 12_345 * at as usize);
         let edits = Edits { at, bytes: vec![(byte, 1)], to: vec![to], ..Edits::default() };
-        let run = parties.run(&Cheats::edits(edits), make_records);
+        let run = parties.run(&Cheats::edits(edits), &make_records);
         // A wrong choice in the first message passes if the bits of Delta of its tree are all zero.
         assert!(at == 0 || at >= OFFERS || run.outcomes[to].is_err(), "message {at}");
         if parties.are_spoiled() {
@@ -441,16 +397,16 @@ fn no_wrong_message_gives_wrong_records() {
         }
         match run.outcomes {
             [Ok(a), Ok(b), Ok(c)] => {
-                assert_records(&run.keys, &[a, b, c], RECORDS);
+                assert_records(&run.keys, &[a, b, c], plan.records);
                 passed += 1;
             }
             _ => caught += 1,
         }
     }
-    assert!(passed > 2 && caught > 30, "{passed} passed, {caught} were caught");
     let edits = Edits { at: places.all(), leaves: true, ..Edits::default() };
     assert!(
-        parties.run(&Cheats::edits(edits), make_records).passed(&[0, 1, 2]),
+        parties.run(&Cheats::edits(edits), &make_records).passed(&[0, 1, 2]),
         "there are no more messages"
     );
+    [passed, caught]
 }

@@ -9,6 +9,8 @@ use crate::{Error, Party, Result};
 pub(super) struct Edits {
     pub(super) at: u64,
     pub(super) bytes: Vec<(usize, u8)>,
+    /// Other messages, and what is added to them.
+    pub(super) also: Vec<(u64, Vec<(usize, u8)>)>,
     /// Whom the message is for: all peers, if nobody is named.
     pub(super) to: Vec<usize>,
     /// Whether the cheater goes on as if it had meant what it told all peers.
@@ -29,9 +31,11 @@ impl Net for Edited {
 
     fn exchange(&mut self, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         let mut messages: Vec<Vec<u8>> = out.iter().map(|message| message.to_vec()).collect();
-        let is_due = self.sent == self.edits.at;
+        let Edits { at, bytes, also, to, knows, leaves } = &self.edits;
+        let other = also.iter().find(|(at, _)| self.sent == *at).map(|(_, bytes)| bytes);
+        let is_due = self.sent == *at || other.is_some();
+        let bytes = other.unwrap_or(bytes);
         // Places wrap around at the message's length.
-        let Edits { bytes, to, knows, leaves, .. } = &self.edits;
         let add = |message: &mut [u8]| {
             let len = message.len();
             bytes.iter().for_each(|(byte, error)| message[byte % len] ^= error);

@@ -1,5 +1,4 @@
-//! Buckets of several products that share lists (docs/protocols/tower-material.md, "Buckets that share
-//! lists").
+//! Buckets of several products that share lists (docs/protocols/tower-shared.md).
 //!
 //! A bucket of one product takes B elements, each with l wide bits and its offers (`rotation.rs`). Here a
 //! bucket makes k products at once, each of elements x of L = 4 bits. Product i has an element of its own,

@@ -231,6 +231,8 @@ mod cheaters_of_three;
 #[cfg(test)]
 mod edits;
 #[cfg(test)]
+mod places;
+#[cfg(test)]
 mod records_tests;
 #[cfg(test)]
 mod tests;

@@ -182,7 +182,7 @@ impl TinyOt {
     }
 
     /// Makes a batch and writes as much of it as there is room for in a range of records.
-    fn record_batch(
+    pub(super) fn record_batch(
         &mut self,
         plan: RecordPlan,
         room: &mut Room,

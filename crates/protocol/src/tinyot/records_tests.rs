@@ -1,7 +1,11 @@
 //! Records and unit vectors of both parties fit together, for every plan.
 
+use std::ops::Range;
+
 use polyclave_field::{Gf2_64, MacField};
 
+use super::abit::PIECE;
+use super::plan::RecordPlan;
 use super::tests::{made, made_by};
 use super::*;
 use crate::authenticated::Element;
@@ -63,6 +67,38 @@ fn records_are_right_whatever_is_asked_for() {
             assert_records(&keys, &records, count);
         }
     }
+}
+
+/// A batch by a plan that need not be safe, and of it as many records as there are in a range.
+pub(super) fn batch(
+    source: &mut TinyOt,
+    plan: RecordPlan,
+    range: Range<usize>,
+    net: &mut dyn Net,
+) -> Result<Inverses<Gf2_64>> {
+    let mut made = Inverses::zero(range.end);
+    source.record_batch(plan, &mut records::Room::default(), range, &mut made, net)?;
+    Ok(made)
+}
+
+/// Of a batch that is made in pieces, those behind the end begin where nothing is wanted.
+#[test]
+fn a_batch_of_which_little_is_wanted_is_right() {
+    let plan = RecordPlan { records: 3 * PIECE, group: 8, shared_16: 2, shared_4: 2 };
+    for range in [0..3, 5..PIECE, 7..7 + PIECE, 2..2 * PIECE + 1] {
+        let count = range.end;
+        let (keys, records) = made(Kappa::Bits40, |source, net| batch(source, plan, range.clone(), net));
+        assert_records(&keys, &records, count);
+    }
+}
+
+/// A shared list of so many elements takes two tiles.
+#[test]
+fn records_are_right_with_lists_of_more_than_one_tile() {
+    let columns = AT_ONCE / 4 + PIECE / 2 + 1;
+    let plan = RecordPlan { records: 2 * columns, group: 1, shared_16: 1, shared_4: 1 };
+    let (keys, records) = made(Kappa::Bits40, |source, net| batch(source, plan, 0..plan.records, net));
+    assert_records(&keys, &records, plan.records);
 }
 
 #[test]

@@ -1,10 +1,15 @@
 //! A prover that has sent a wrong product and then says at one place what makes its claim look right.
 
-use polyclave_cipher::{Builder, Cells, aes, compile};
+use std::sync::Arc;
+
+use polyclave_cipher::{Builder, Cells, Table, aes, compile};
 use polyclave_field::subfields::element;
 use polyclave_field::{Gf2_64, MacField};
+use polyclave_kernels::planes::{Factors, Planes};
 
+use super::super::lookup::{Round, Vectors};
 use super::super::ring::previous;
+use super::super::security::AdversaryModel;
 use super::super::{Replicated, ReplicatedActiveConfig};
 use super::Active;
 use super::proof::VALUES;
@@ -102,13 +107,19 @@ const LANES: usize = 4089;
 const ROW: usize = 64;
 /// The number of the last message.
 const LAST: usize = 3;
+/// The numbers of the groups of products.
+const OF_BITS: usize = 0;
+const OF_GF4: usize = 1;
+const OF_GF16: usize = 2;
 
 fn session(net: &mut dyn Net, cheat: impl FnOnce(&mut Replicated<Active>, Party)) -> Result<()> {
-    session_of(LANES, net, cheat)
+    session_of(LANES, false, net, cheat)
 }
 
+/// `ands` adds a product of bits to each lane.
 fn session_of(
     lanes: usize,
+    ands: bool,
     net: &mut dyn Net,
     cheat: impl FnOnce(&mut Replicated<Active>, Party),
 ) -> Result<()> {
@@ -116,13 +127,22 @@ fn session_of(
     let mut session = hello(&config.handshake(HandshakeParameters::new(3)), net)?;
     let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
     let mut b = Builder::new("a lookup");
-    let table = b.table(&std::sync::Arc::new(aes::s_box()));
+    let table = b.table(&Arc::new(aes::s_box()));
     let x = b.input("x", 1, 8)[0];
     let y = b.lookup(table, x);
     b.output("y", &[y]);
+    let (cells, bits) = (Cells::zero(1, 8, lanes), Cells::zero(1, 2, lanes));
+    let mut inputs = vec![Input::Public(&cells)];
+    if ands {
+        let table = b.table(&Arc::new(Table::new("AND", 2, 1, vec![0, 0, 0, 1])));
+        let x = b.input("bits", 1, 2)[0];
+        let y = b.lookup(table, x);
+        b.output("and", &[y]);
+        inputs.push(Input::Public(&bits));
+    }
     let compiled = compile(&b.finish(), &protocol);
     let batch = prepare(&mut protocol, &compiled, lanes, net)?;
-    evaluate(&mut protocol, &compiled, lanes, &[Input::Public(&Cells::zero(1, 8, lanes))], batch, net)?;
+    evaluate(&mut protocol, &compiled, lanes, &inputs, batch, net)?;
     cheat(&mut protocol, net.me());
     protocol.check(net)
 }
@@ -136,7 +156,7 @@ fn with_lie(cheater: Party, message: usize, forced: Option<(u64, u64)>) -> Vec<R
             if me == cheater {
                 protocol.model.prover.lie = Lie::in_message(message, 0b11);
             } else if me == previous(cheater) {
-                protocol.model.products.spoil(0, 0, 0b11);
+                protocol.model.products.spoil([OF_GF4, 0, 0], 0b11);
             }
         })
     })
@@ -169,6 +189,23 @@ fn only_coins_find_a_prover_that_corrects_a_message() {
     }
 }
 
+/// What the parties say if the party before the cheater has received wrong products: so many lanes, with
+/// products of bits or without, and the group, product and byte of each error.
+fn with_errors(
+    cheater: Party,
+    lanes: usize,
+    ands: bool,
+    errors: &[[usize; 3]],
+    error: u8,
+) -> Vec<Result<()>> {
+    run_parties(3, |net| {
+        session_of(lanes, ands, net, |protocol, me| {
+            let wrong = errors.iter().filter(|_| me == previous(cheater));
+            wrong.for_each(|place| protocol.model.products.spoil(*place, error));
+        })
+    })
+}
+
 /// Equal errors would cancel if they had the same weight: in two places of a tile, in two tiles that work
 /// together and in two that do not, in two products of a triple. So would those in two rows, if the claims of
 /// rows were one.
@@ -176,25 +213,68 @@ fn only_coins_find_a_prover_that_corrects_a_message() {
 fn equal_errors_are_found() {
     // Five tiles of eight rows of 64 bytes work together.
     let (tile, lanes) = (8 * 64, 6 * 8 * 8 * 64);
-    let cases: [(usize, &[(usize, usize)]); 6] = [
-        (LANES, &[(0, 0), (0, ROW)]),
-        (LANES, &[(0, 0), (0, 1)]),
-        (lanes, &[(0, 0), (0, tile)]),
-        (lanes, &[(0, 0), (0, 5 * tile)]),
-        (LANES, &[(0, 0), (1, 0)]),
-        (LANES, &[(1, 0), (2, 0)]),
+    let cases: [(usize, [[usize; 2]; 2]); 6] = [
+        (LANES, [[0, 0], [0, ROW]]),
+        (LANES, [[0, 0], [0, 1]]),
+        (lanes, [[0, 0], [0, tile]]),
+        (lanes, [[0, 0], [0, 5 * tile]]),
+        (LANES, [[0, 0], [1, 0]]),
+        (LANES, [[1, 0], [2, 0]]),
     ];
     for cheater in Party::all(3) {
-        for (lanes, errors) in cases {
-            let outcomes = run_parties(3, |net| {
-                session_of(lanes, net, |protocol, me| {
-                    for (product, byte) in errors.iter().filter(|_| me == previous(cheater)) {
-                        protocol.model.products.spoil(*product, *byte, 0b11);
-                    }
-                })
-            });
+        for (group, (lanes, errors)) in
+            [OF_GF4, OF_GF16].into_iter().flat_map(|group| cases.map(|case| (group, case)))
+        {
+            let errors = errors.map(|[product, byte]| [group, product, byte]);
+            let outcomes = with_errors(cheater, lanes, false, &errors, 0b11);
             assert!(outcomes.iter().all(is_found), "{cheater}, {errors:?}: {outcomes:?}");
         }
+    }
+}
+
+/// In each product of each group, at the first and the last place; and equal ones in two groups at the same
+/// place, and of bits in two rows, two places of a tile and two tiles, of which sixteen work together.
+#[test]
+fn errors_in_every_group_are_found() {
+    let last = LANES / 8;
+    let products =
+        [[OF_BITS, 0], [OF_GF4, 0], [OF_GF4, 1], [OF_GF4, 2], [OF_GF16, 0], [OF_GF16, 1], [OF_GF16, 2]];
+    let single =
+        products.into_iter().flat_map(|[group, product]| [0, last].map(|byte| vec![[group, product, byte]]));
+    let mut cases: Vec<(usize, Vec<[usize; 3]>)> = single.map(|errors| (LANES, errors)).collect();
+    for groups in [[OF_BITS, OF_GF4], [OF_BITS, OF_GF16], [OF_GF4, OF_GF16]] {
+        cases.push((LANES, groups.map(|group| [group, 0, 0]).to_vec()));
+    }
+    cases.push((LANES, [OF_GF4, OF_GF16].map(|group| [group, 2, 1]).to_vec()));
+    let (tile, lanes) = (8 * 64, 17 * 8 * 8 * 64);
+    for (lanes, byte) in [(LANES, 1), (LANES, ROW), (lanes, tile), (lanes, 16 * tile)] {
+        cases.push((lanes, [0, byte].map(|byte| [OF_BITS, 0, byte]).to_vec()));
+    }
+    for cheater in Party::all(3) {
+        for (lanes, errors) in &cases {
+            let outcomes = with_errors(cheater, *lanes, true, errors, 1);
+            assert!(outcomes.iter().all(is_found), "{cheater}, {errors:?}: {outcomes:?}");
+        }
+    }
+}
+
+/// The second products of a triple would come when the first one is forgotten.
+#[test]
+fn products_are_not_proven_in_the_middle_of_a_lookup() {
+    const LEN: usize = 8;
+    let outcomes = run_parties(3, |net| {
+        session(net, |protocol, _| {
+            let Replicated { ring, model, .. } = protocol;
+            let shares = [Planes { bytes: &[0; 4 * LEN], stride: LEN }; 2];
+            let vectors = Vectors { x: shares, y: shares, len: LEN };
+            let round = Round::new(Factors::Gf16, vec![vectors], 8 * LEN);
+            let masks = model.zero_share(4 * LEN, ring);
+            model.remember(&[round], &masks, ring);
+        })
+    });
+    for outcome in outcomes {
+        let is_refused = matches!(&outcome, Err(Error::Misuse(what)) if what.contains("in the middle"));
+        assert!(is_refused, "{outcome:?}");
     }
 }
 

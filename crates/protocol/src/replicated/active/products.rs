@@ -128,11 +128,10 @@ impl Products {
     }
 
     /// As if the party behind had sent an error with the first product of this byte of planes: of a b, a c or
-    /// (a + b) c of the first group.
+    /// (a + b) c of a group.
     #[cfg(test)]
-    pub(super) fn spoil(&mut self, product: usize, byte: usize, error: u8) {
-        let group = self.groups.iter_mut().find(|group| group.len() > 0).expect("there are products");
-        for (i, plane) in group.as_first[product].planes.iter_mut().enumerate() {
+    pub(super) fn spoil(&mut self, [group, product, byte]: [usize; 3], error: u8) {
+        for (i, plane) in self.groups[group].as_first[product].planes.iter_mut().enumerate() {
             plane[byte] ^= error >> i & 1;
         }
     }

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::*;
 use crate::tinyot::groups::Layout;
+use crate::tinyot::places::SHARED_OFFERS;
 use crate::tinyot::shared::SharedList;
 
 static P1: LazyLock<Kind> = LazyLock::new(|| Kind::new(&GF16, &GF16));
@@ -15,8 +16,6 @@ static I2: LazyLock<Kind> = LazyLock::new(|| Kind::new(&GF4, &GF16));
 const COLUMNS: usize = 8;
 /// Which of the shared lists is made.
 const LIST: usize = 1;
-/// Three of the bits of y, three of those of x; then the offers.
-const SHARED_OFFERS: u64 = 2 * OFFERS;
 
 fn layout(kind: &'static Kind) -> Layout {
     let layout = Layout { kind, group: 8, shared: 4, products: 0 };
@@ -132,16 +131,86 @@ fn a_cheater_pays_for_bits_and_not_for_rows() {
     assert!((3..=21).contains(&passed[0]) && passed[1] < 16, "{passed:?} of 24");
 }
 
-/// The zero test at the end would find a wrong product, too. But by then the cheater knows which elements are
-/// in one bucket.
+/// A bit of x: of the list of their own, 0, or of a shared one, and there of a coordinate and a column.
+struct Place {
+    list: usize,
+    coordinate: usize,
+    column: usize,
+}
+
+impl Place {
+    const BIT: usize = 1;
+
+    /// The message with the offers of a list, and where the MAC of this bit is in it.
+    fn edit(&self, layout: &Layout, error: u64) -> (u64, Vec<(usize, u8)>) {
+        let shared = (1..=self.list as u64).map(|_| 1 + SHARED_OFFERS).sum::<u64>();
+        let bit = self.coordinate * layout.kind.x.bits() + Place::BIT;
+        (OFFERS + shared, edit(layout, bit, self.column, None, error))
+    }
+}
+
+/// Makes and checks a list of their own and two shared ones, while the cheater adds the same to two MACs.
+/// Returns whether it passes, and the honest party's bits.
+fn with_equal_errors(parties: &Parties, layout: &Layout, places: &[Place; 2]) -> (bool, [u8; 2]) {
+    let honest = Mutex::new([0; 2]);
+    let [first, second] = places.each_ref().map(|place| place.edit(layout, 0x0123_4567_89ab_cdef));
+    let (at, mut bytes) = first;
+    let mut also = Vec::new();
+    if second.0 == at {
+        bytes.extend(second.1)
+    } else {
+        also.push(second)
+    }
+    let run = parties.run(Edits { at, bytes, also, ..Edits::default() }, |source, net| {
+        let (mut own, mut shared) = (List::default(), [SharedList::default(), SharedList::default()]);
+        own.make_room(COLUMNS);
+        source.maker.fill(&mut own, layout.kind, None, true, COLUMNS, net)?;
+        for (b, list) in shared.iter_mut().enumerate() {
+            list.make_room(layout);
+            source.maker.fill_shared(list, layout, b, true, net)?;
+        }
+        if net.me().index() == HONEST {
+            *honest.lock() = places.each_ref().map(|place| {
+                let column = match place.list {
+                    0 => &own.x,
+                    list => &shared[list - 1].x[place.coordinate],
+                };
+                let mut coordinates = [0];
+                layout.kind.x.coordinates(&mut coordinates, column.part(place.column, 1).values);
+                coordinates[0] >> Place::BIT & 1
+            });
+        }
+        let words = shared.iter().flat_map(SharedList::checked).collect();
+        source.maker.check(&Products { elements: vec![own.z.part(0, COLUMNS)], words }, net)
+    });
+    (run.passed(), honest.into_inner())
+}
+
+/// With the same coefficient for both they would cancel if both bits are one. That is one function of two
+/// elements, for one guess.
 #[test]
-fn shared_lists_are_checked_before_shifts_are_drawn() {
-    let (parties, records) = (Parties::setup(), 3);
-    let plan = RecordPlan::of(records, Kappa::Bits40);
-    // Every MAC of the first shared list, after the list of their own.
-    let bytes = (0..32).map(|offer| (8 * offer, 1)).collect();
-    let edits = Edits { at: OFFERS + 1 + SHARED_OFFERS, bytes, ..Edits::default() };
-    let run = parties.run(edits, |source, net| source.records_in_batches(records, net).map(drop));
-    assert!(!run.passed());
-    assert_eq!(run.messages[HONEST], messages_of_lists(&plan) + OF_CHECK.end - (OFFERS + 1));
+fn equal_errors_in_two_places_pass_exactly_if_both_bits_are_zero() {
+    let parties = Parties::setup();
+    let place = |[list, coordinate, column]: [usize; 3]| Place { list, coordinate, column };
+    let pairs = [
+        [[0, 0, 0], [0, 0, 7]],
+        [[0, 0, 2], [1, 0, 2]],
+        [[1, 0, 0], [1, 0, 7]],
+        [[1, 0, 3], [2, 0, 3]],
+        [[1, 0, 4], [2, 0, 5]],
+        [[2, 0, 6], [2, 1, 6]],
+        [[1, 1, 1], [2, 0, 1]],
+    ];
+    for kind in [&P1, &I2] {
+        let layout = layout(kind);
+        let is_there = |pair: &[[usize; 3]; 2]| pair.iter().all(|[_, a, _]| *a < layout.coordinates());
+        for pair in pairs.into_iter().filter(is_there) {
+            let mut ones = 0;
+            while ones < 3 {
+                let (passes, bits) = with_equal_errors(&parties, &layout, &pair.map(place));
+                assert_eq!(passes, bits == [0, 0], "{pair:?}: {bits:?}");
+                ones += usize::from(bits == [1, 1]);
+            }
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! The code of the shared lists, and the bound against all strategies of a cheater, exactly where there are
 //! few.
 
+mod errors;
+
 use std::sync::LazyLock;
 
 use super::super::subfield::{BYTE, GF4};
