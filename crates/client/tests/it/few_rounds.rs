@@ -98,11 +98,11 @@ fn few_blocks_go_through_circuits_of_two_in_every_mode_and_are_the_same() {
 fn every_mode(under: Under) {
     let cluster = start(under);
     let client = cluster.client();
-    // Its nodes compute in rounds, under another protocol.
-    let others = TestCluster::shared();
+    // Its nodes compute in rounds, under another protocol. Several tests share them, so names have to differ.
+    let (others, nodes) = (TestCluster::shared(), under.1);
     let by_rounds = others.client();
     for (cipher, secret) in [("aes-128", data(16)), ("aes-256", data(32)), ("3des-ede3", data(24))] {
-        let name = |mode: Mode| name_for(&format!("few-rounds-{cipher}"), mode);
+        let name = |mode: Mode| name_for(&format!("{nodes}-few-rounds-{cipher}"), mode);
         let modes: &[&[Mode]] = match cipher {
             "3des-ede3" => &[&[Mode::Cmac], &[Mode::Cbc], &[Mode::Ecb]],
             _ => &[&[Mode::Gcm, Mode::Cmac], &[Mode::Ctr, Mode::Cbc], &[Mode::Ecb]],
@@ -144,12 +144,14 @@ fn every_mode(under: Under) {
         assert_eq!(open(&client, &name(Mode::Gcm), &sealed).expect("opened"), data(20));
     }
 
+    let by_mode = |mode: Mode| format!("{nodes}-few-rounds-{mode}");
     for (mode, len) in [(Mode::Siv, 32), (Mode::Ccm, 16), (Mode::GcmSiv, 16)] {
         for client in [&client, &by_rounds] {
-            client.import(key(&format!("few-rounds-{mode}"), "aes-128", &[mode]), &data(len)).expect("a key");
+            client.import(key(&by_mode(mode), "aes-128", &[mode]), &data(len)).expect("a key");
         }
     }
-    let (siv, ccm, gcm_siv) = ("few-rounds-siv", "few-rounds-ccm", "few-rounds-gcm-siv");
+    let [siv, ccm, gcm_siv] = [Mode::Siv, Mode::Ccm, Mode::GcmSiv].map(by_mode);
+    let (siv, ccm, gcm_siv) = (&siv[..], &ccm[..], &gcm_siv[..]);
     let additional = [b"with".to_vec()];
     let message = few(&cluster, "siv", || encrypt_siv(&client, siv, &additional, &data(21)));
     assert_eq!(message, encrypt_siv(&by_rounds, siv, &additional, &data(21)).expect("encrypted"));
