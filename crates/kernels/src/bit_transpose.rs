@@ -14,6 +14,8 @@ mod portable;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use portable::turned;
+
 use crate::isa::Isa;
 
 /// A word for the bits of as many columns.

@@ -21,7 +21,6 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cells::turned;
 pub use cells::{join, split};
 pub use maps::{PlaneMap, TILE_BYTES, TILE_CELLS};
 

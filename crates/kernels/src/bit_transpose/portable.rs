@@ -1,7 +1,6 @@
 //! The transpose of eight columns and eight blocks at a time, in words of 64 bits.
 
 use super::Block;
-use crate::planes::turned;
 
 /// Blocks from `done` on, a multiple of eight.
 pub(super) fn columns_to_blocks<B: Block>(
@@ -21,4 +20,13 @@ pub(super) fn columns_to_blocks<B: Block>(
             }
         }
     }
+}
+
+/// Bit `j` of byte `i` becomes bit `i` of byte `j`.
+pub(crate) fn turned(mut x: u64) -> u64 {
+    for (shift, mask) in [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0xf0f0_f0f0)] {
+        let swap = (x ^ (x >> shift)) & mask;
+        x ^= swap ^ (swap << shift);
+    }
+    x
 }

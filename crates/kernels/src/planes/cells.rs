@@ -1,6 +1,7 @@
 //! From cells to planes and back: 8 x 8 bit matrices, turned in words of 64 bits (Warren, "Hacker's Delight",
 //! section 7-3), or with registers of 32 cells.
 
+use crate::bit_transpose::turned;
 use crate::isa::Isa;
 
 /// Eight cells.
@@ -63,13 +64,4 @@ pub(super) fn join_with(isa: Isa, planes: &[u8], stride: usize, bits: usize, cel
         (0..bits).for_each(|i| rows[i] = planes[i * stride + byte]);
         eight.copy_from_slice(&turned(u64::from_le_bytes(rows)).to_le_bytes()[..eight.len()]);
     }
-}
-
-/// Bit `j` of byte `i` becomes bit `i` of byte `j`.
-pub(crate) fn turned(mut x: u64) -> u64 {
-    for (shift, mask) in [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0xf0f0_f0f0)] {
-        let swap = (x ^ (x >> shift)) & mask;
-        x ^= swap ^ (swap << shift);
-    }
-    x
 }
