@@ -34,6 +34,8 @@ use polyclave_kernels::affine::{self, Term};
 use polyclave_kernels::gf256;
 use polyclave_kernels::memory::Wiped;
 
+use zeroize::Zeroizing;
+
 use super::abit::PIECE;
 use super::lists::{Column, List, Scalar};
 use super::products::{Elements, Kind};
@@ -275,12 +277,14 @@ pub(super) fn authenticate(
     let mut mine = vec![0; layout.products];
     layout.kind.y.coordinates(&mut mine, &sums);
     let opened = open_rows(vec![mine], layout.kind.y, net)?.pop().expect("one row");
-    let mut words = [0; PIECE];
+    let (mut words, alphas) = ([0; PIECE], Zeroizing::new([alpha; PIECE]));
     let pieces = outcome.z.macs.chunks_mut(PIECE).zip(random.macs.chunks(PIECE));
     for ((macs, of_random), opened) in pieces.zip(opened.chunks(PIECE)) {
         let words = &mut words[..opened.len()];
         Gf2_64::embed_row(words, opened);
-        Gf2_64::combine(macs, &[(words, alpha), (of_random, 1)], 0);
+        // A secret factor of a row: `combine` takes public ones.
+        Gf2_64::multiply_rows(macs, words, &alphas[..words.len()]);
+        macs.iter_mut().zip(of_random).for_each(|(mac, of_random)| *mac ^= of_random);
     }
     Ok(opened)
 }
