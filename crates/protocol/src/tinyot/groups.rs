@@ -33,7 +33,6 @@ use polyclave_field::{Gf2_64, Gf256, MacField};
 use polyclave_kernels::affine::{self, Term};
 use polyclave_kernels::gf256;
 use polyclave_kernels::memory::Wiped;
-
 use zeroize::Zeroizing;
 
 use super::abit::PIECE;
