@@ -211,10 +211,9 @@ impl Net for InjectedNet<'_> {
             return self.net.send(to, message);
         }
         let mut changed = message.to_vec();
-        // The last byte: what is in front may be the name of a circuit, and another name only ends a session.
-        if let Some(last) = changed.last_mut() {
-            *last ^= 1;
-        }
+        // Behind the name of a circuit, since another name only ends a session. And in a label that gates
+        // take, not in one that goes straight to an output.
+        changed[CLAIM] ^= 1;
         self.net.send(to, &changed)
     }
 

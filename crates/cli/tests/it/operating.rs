@@ -7,9 +7,10 @@ mod installed;
 mod machines;
 mod page;
 
+use std::process::Command;
 use std::time::Duration;
 
-use polyclave_harness::book;
+use polyclave_harness::{book, programs};
 
 pub use installed::Installed;
 pub use machines::Machines;
@@ -49,6 +50,11 @@ fn pages() -> Vec<(String, Page)> {
         .collect()
 }
 
+fn has_python() -> bool {
+    let asks = "import sys; sys.exit(sys.version_info < (3, 11))";
+    programs::succeeds(Command::new("python3").args(["-c", asks]), PATIENCE)
+}
+
 /// The blocks of these pages, each with the path of its page.
 fn blocks(pages: &[(String, Page)]) -> impl Iterator<Item = (&str, &page::Fenced)> {
     pages.iter().flat_map(|(path, page)| page.blocks.iter().map(move |block| (path.as_str(), block)))
@@ -56,7 +62,11 @@ fn blocks(pages: &[(String, Page)]) -> impl Iterator<Item = (&str, &page::Fenced
 
 #[test]
 fn an_operator_who_copies_every_command_of_the_book_in_order_gets_what_it_says() {
-    let pages = pages();
+    let mut pages = pages();
+    if !has_python() {
+        eprintln!("SKIPPED: pages with python3, which is not installed, or older than 3.11");
+        pages.retain(|(path, _)| !book::read(path).contains("python3 "));
+    }
     let mut machines = Machines::new(PATIENCE);
     for (path, block) in blocks(&pages) {
         if let Block::Commands(groups) = &block.what {

@@ -265,8 +265,10 @@ fn nodes_that_are_near_make_no_circuits() {
 #[test]
 fn a_node_that_cheats_in_circuits_is_found_and_stops_the_others() {
     // The first garbler finds the evaluator, and the evaluator a garbler.
-    for (cheater, finder) in [(0, 2), (1, 2), (2, 0)] {
-        let mut cluster = start(OF_THREE);
+    for (under, cheater, finder) in
+        [(OF_THREE, 0, 2), (OF_THREE, 1, 2), (OF_THREE, 2, 0), (OF_TWO, 0, 1), (OF_TWO, 1, 0)]
+    {
+        let mut cluster = start(under);
         let client = cluster.client();
         client.import(key("k", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
         let right = Oracle::new("aes-128", &data(16)).ecb(&data(16));

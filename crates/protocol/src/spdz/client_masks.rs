@@ -136,7 +136,7 @@ mod tests {
     use crate::interface::stock::Stock;
     use crate::mesh::run_parties;
     use crate::spdz::{FromStock, LookupMethod, client};
-    use crate::{Error, PartySet};
+    use crate::{Error, Party, PartySet};
 
     /// Items that are handed out once.
     struct Shelf(parking_lot::Mutex<Vec<u8>>);
@@ -150,6 +150,24 @@ mod tests {
 
     fn source(net: &dyn Net) -> Box<InsecureDealer<Gf2_64>> {
         Box::new(InsecureDealer::new(&[7; 32], &[net.parties() as u8; 40], net.me(), net.parties()))
+    }
+
+    /// A node that proves other bits than it has is found before any node stores its items.
+    #[test]
+    fn other_bits_than_a_node_has_are_found_before_anything_is_stored() {
+        for n in [2, 3] {
+            let outcomes = run_parties(n, |net| {
+                let mut arithmetic = Arithmetic::new(mac_key(&[7; 32], net.me(), n), [0; 40], source(net));
+                let bits = arithmetic.bits(2 * BITS, net)?;
+                let mut elements = packed(&image_of_bits(&bits, &Matrix::identity(8), 2 * BLOCK));
+                if net.me() == Party(1) {
+                    elements.shares[3] ^= 1;
+                }
+                arithmetic.proofs(&elements, net).map(|_| ())
+            });
+            let failed = Err(Error::CheckFailed { what: "the MACs of opened values" });
+            assert!(outcomes.iter().all(|outcome| *outcome == failed), "{outcomes:?}");
+        }
     }
 
     /// Masks of every length: what the nodes compute with is what the client learns, and a message that a
