@@ -12,6 +12,7 @@ use polyclave_client::Client;
 use polyclave_config::GatewayToken;
 use polyclave_protocol::session::random_bytes;
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 use zeroize::Zeroizing;
 
 use crate::Result;
@@ -27,6 +28,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// A page that is served until this is dropped.
 pub struct Dashboard {
     runtime: Option<Runtime>,
+    serving: JoinHandle<()>,
     collector: Arc<Collector>,
     graceful: Arc<parking_lot::Mutex<GracefulShutdown>>,
     connections: Arc<Connections>,
@@ -56,8 +58,9 @@ impl Dashboard {
         let graceful = Arc::new(parking_lot::Mutex::new(GracefulShutdown::new()));
         let (connections, watching) = (Connections::new(Limits::of(CONNECTIONS)), graceful.clone());
         let serving = serve(listener, None, pages, connections.clone(), move || watching.lock().watcher());
-        runtime.spawn(serving);
-        Ok(Dashboard { runtime: Some(runtime), collector, graceful, connections, client, address, token })
+        let serving = runtime.spawn(serving);
+        let runtime = Some(runtime);
+        Ok(Dashboard { runtime, serving, collector, graceful, connections, client, address, token })
     }
 
     /// Where a browser finds the page. The token is in a part that browsers do not send: no log and no other
@@ -76,6 +79,9 @@ impl Dashboard {
 impl Drop for Dashboard {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
+        // A task that was told to end still has its listener for a moment.
+        self.serving.abort();
+        let _ = runtime.block_on(&mut self.serving);
         // Streams end with it.
         self.collector.end();
         let graceful = std::mem::take(&mut *self.graceful.lock());
