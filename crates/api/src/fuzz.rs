@@ -124,6 +124,8 @@ fn requests() -> Vec<Request> {
             values: 2,
             inverse: true,
         }),
+        Use::XaesEncrypt { additional: vec![7; 5], nonce: Some([8; 24]) },
+        Use::XaesDecrypt { nonce: [2; 24], additional: Vec::new() },
     ];
     let used =
         uses.map(|how| Operation::Use(operations::UseKey { key: key.clone(), id: Some([4; 16]), how }));

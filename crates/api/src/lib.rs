@@ -41,7 +41,7 @@ pub use keys::{
     MAX_SESSION_KEYS, NewKey, Origin, VersionState, Wrapping,
 };
 pub use modes::{
-    Choice, MAX_BLOCKS, MAX_SMALL_BLOCKS, MessageOption, Mode, Usage, check_description, check_new_key,
+    Choice, MAX_BLOCKS, MAX_SMALL_BLOCKS, MAX_XAES_BLOCKS, MessageOption, Mode, Usage, check_description, check_new_key,
     modes_of, most_blocks, usage_of, warnings, why_apart, why_usages_apart,
 };
 pub use operations::{
@@ -121,6 +121,9 @@ pub const MAX_CHAINED: usize = 64 << 10;
 
 /// The most bytes of a nonce.
 pub const MAX_NONCE: usize = 1 << 10;
+
+/// The bytes of a nonce of [`Mode::Xaes`]. The first half chooses the message's key.
+pub const XAES_NONCE: usize = 24;
 
 /// The most bytes of a message that is rewrapped.
 pub const MAX_REWRAPPED: usize = 1 << 10;

@@ -17,7 +17,9 @@ mod whole;
 use serde::{Deserialize, Serialize};
 
 pub use facts::Choice;
-pub use new_key::{MAX_BLOCKS, MAX_SMALL_BLOCKS, check_description, check_new_key, most_blocks};
+pub use new_key::{
+    MAX_BLOCKS, MAX_SMALL_BLOCKS, MAX_XAES_BLOCKS, check_description, check_new_key, most_blocks,
+};
 pub use options::MessageOption;
 pub use pairs::{warnings, why_apart, why_usages_apart};
 pub use usage::{Usage, modes_of, usage_of};
@@ -51,11 +53,13 @@ pub enum Mode {
     /// only which messages are equal. Serves no other mode.
     #[serde(rename = "gcm-siv")]
     GcmSiv,
+    /// XAES-256-GCM (C2SP): GCM with nonces of 24 bytes, and a key of its own for each. Serves no other mode.
+    Xaes,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 11] = [
+    pub const ALL: [Mode; 12] = [
         Mode::Gcm,
         Mode::Ctr,
         Mode::Cbc,
@@ -67,6 +71,7 @@ impl Mode {
         Mode::Ccm,
         Mode::Ff1,
         Mode::GcmSiv,
+        Mode::Xaes,
     ];
 }
 

@@ -205,6 +205,7 @@ fn the_tables_of_constants_are_those_of_the_sources() {
         ("FILE_KEY", api::FILE_KEY as u64),
         ("MAX_BLOCKS", api::MAX_BLOCKS),
         ("MAX_SMALL_BLOCKS", api::MAX_SMALL_BLOCKS),
+        ("MAX_XAES_BLOCKS", api::MAX_XAES_BLOCKS),
     ];
     let mut known: BTreeMap<String, String> =
         shown.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();

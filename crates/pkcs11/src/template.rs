@@ -157,7 +157,7 @@ impl Template {
         let is_session = !self.flag(CKA_TOKEN)?.unwrap_or(false);
         let new = NewKey {
             name: String::new(),
-            budget_blocks: most_blocks(block_of(&cipher)),
+            budget_blocks: most_blocks(block_of(&cipher), &modes),
             cipher,
             modes,
             usage,

@@ -13,8 +13,8 @@
 //! ([`ElementArithmetic::frobenius`]), only the 63 odd powers of H up to 127 are products. Every exponent up
 //! to 128 is an odd one times a power of two, and H^(128 j) is (H^j)^128.
 //!
-//! A key for one message only ([`hash_once`]) has no more powers than the message has blocks; there the
-//! blocks may be shared, too.
+//! A key for one message only ([`hash_once`], [`hash_public_once`]) has no more powers than the message has
+//! blocks; there the blocks may be shared, too.
 //!
 //! Cost: 14 rounds and 254 multiplications a key, or 8 rounds, 63 multiplications and 8,320 random bits. The
 //! first segment takes no round if it has at most 128 blocks, else one, with one multiplication; each later
@@ -203,14 +203,32 @@ pub fn hash_once(
     arithmetic: &mut dyn ElementArithmetic,
     net: &mut dyn Net,
 ) -> Result<Elements> {
-    let count = blocks.count();
+    let powers = falling_powers(h, blocks.count(), arithmetic, net)?;
+    arithmetic.inner_product(blocks, &powers, net)
+}
+
+/// The same for blocks that everybody knows: no inner product, and a round less.
+pub fn hash_public_once(
+    h: &Elements,
+    blocks: &[Element],
+    arithmetic: &mut dyn ElementArithmetic,
+    net: &mut dyn Net,
+) -> Result<Elements> {
+    Ok(falling_powers(h, blocks.len(), arithmetic, net)?.weighted_sums(blocks))
+}
+
+/// The powers `count` .. 1 of one element: the last block of a hash has the exponent 1.
+fn falling_powers(
+    h: &Elements,
+    count: usize,
+    arithmetic: &mut dyn ElementArithmetic,
+    net: &mut dyn Net,
+) -> Result<Elements> {
     if h.count() != 1 || !(1..=SEGMENT_BLOCKS).contains(&count) {
         return Err(Error::Misuse(format!("a hash of {count} blocks under {} keys", h.count())));
     }
     let powers = powers(arithmetic, h, count, net)?;
-    // The last block has the exponent 1.
-    let powers = powers.select(&(0..count).rev().collect::<Vec<_>>());
-    arithmetic.inner_product(blocks, &powers, net)
+    Ok(powers.select(&(0..count).rev().collect::<Vec<_>>()))
 }
 
 /// A hash under way.

@@ -343,7 +343,7 @@ impl Client {
         padding: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let plain = plain(py, mode, aad, (nonce, 12, tag_bytes), tweak, padding)?;
+        let plain = plain(py, mode, aad, (nonce, None, tag_bytes), tweak, padding)?;
         self.bytes(py, &Task::Encrypt(plain), key, &data, progress)
     }
 
@@ -365,7 +365,7 @@ impl Client {
         replace: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        let plain = plain(py, mode, aad, (nonce, 12, tag_bytes), tweak, padding)?;
+        let plain = plain(py, mode, aad, (nonce, None, tag_bytes), tweak, padding)?;
         self.file(py, &Task::Encrypt(plain), key, (source, target), replace, progress)
     }
 
@@ -386,12 +386,12 @@ impl Client {
         padding: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<u64> {
-        let plain = plain(py, mode, aad, (nonce, 12, tag_bytes), tweak, padding)?;
+        let plain = plain(py, mode, aad, (nonce, None, tag_bytes), tweak, padding)?;
         self.stream(py, &Task::Encrypt(plain), key, (reader, writer), progress)
     }
 
     /// Decrypts bytes from the plain format of a mode.
-    #[pyo3(signature = (key, data, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true, progress=None))]
+    #[pyo3(signature = (key, data, *, mode="gcm", aad=None, nonce_bytes=None, tag_bytes=16, tweak=None, padding=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn decrypt<'py>(
         &self,
@@ -400,7 +400,7 @@ impl Client {
         data: Data,
         mode: &str,
         aad: Option<Additional>,
-        nonce_bytes: usize,
+        nonce_bytes: Option<usize>,
         tag_bytes: usize,
         tweak: Option<Data>,
         padding: bool,
@@ -411,7 +411,7 @@ impl Client {
     }
 
     /// Decrypts a file from the plain format of a mode.
-    #[pyo3(signature = (key, source, target, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true, replace=false, progress=None))]
+    #[pyo3(signature = (key, source, target, *, mode="gcm", aad=None, nonce_bytes=None, tag_bytes=16, tweak=None, padding=true, replace=false, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn decrypt_file(
         &self,
@@ -421,7 +421,7 @@ impl Client {
         target: PathBuf,
         mode: &str,
         aad: Option<Additional>,
-        nonce_bytes: usize,
+        nonce_bytes: Option<usize>,
         tag_bytes: usize,
         tweak: Option<Data>,
         padding: bool,
@@ -434,7 +434,7 @@ impl Client {
 
     /// Decrypts a stream from the plain format of a mode. With gcm the whole ciphertext is read before
     /// anything is written.
-    #[pyo3(signature = (key, reader, writer, *, mode="gcm", aad=None, nonce_bytes=12, tag_bytes=16, tweak=None, padding=true, progress=None))]
+    #[pyo3(signature = (key, reader, writer, *, mode="gcm", aad=None, nonce_bytes=None, tag_bytes=16, tweak=None, padding=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument by name in Python")]
     fn decrypt_stream(
         &self,
@@ -444,7 +444,7 @@ impl Client {
         writer: Py<PyAny>,
         mode: &str,
         aad: Option<Additional>,
-        nonce_bytes: usize,
+        nonce_bytes: Option<usize>,
         tag_bytes: usize,
         tweak: Option<Data>,
         padding: bool,
@@ -752,7 +752,7 @@ fn plain(
     py: Python<'_>,
     mode: &str,
     aad: Option<Additional>,
-    (nonce, nonce_bytes, tag_bytes): (Option<Data>, usize, usize),
+    (nonce, nonce_bytes, tag_bytes): (Option<Data>, Option<usize>, usize),
     tweak: Option<Data>,
     padding: bool,
 ) -> PyResult<Plain> {
@@ -787,7 +787,7 @@ fn new_key(
     };
     let usage = usage.unwrap_or_else(|| usage_of(&modes));
     warnings(&modes, &usage).iter().for_each(|warning| log(warning));
-    let most = most_blocks(known.block_bytes);
+    let most = most_blocks(known.block_bytes, &modes);
     let new = NewKey::for_modes(name, &known.name, &modes, budget.unwrap_or(most));
     Ok(NewKey { usage, ..new })
 }

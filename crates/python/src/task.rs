@@ -70,7 +70,7 @@ pub(crate) struct Plain {
     /// In a mode with nonces, if the key takes those of its clients.
     pub(crate) nonce: Option<Vec<u8>>,
     /// Bytes of the nonce with which the ciphertext begins, in a mode with nonces.
-    pub(crate) nonce_bytes: usize,
+    pub(crate) nonce_bytes: Option<usize>,
     pub(crate) tag_bytes: usize,
     /// The tweak of the first block, in ECB under a cipher that takes one.
     pub(crate) tweak: Vec<u8>,
@@ -238,8 +238,8 @@ impl Plain {
         let key = client.key(key)?;
         let aead = || Ok::<_, Error>(self.aead(&key)?.nonce_bytes(self.nonce_bytes));
         match (self.mode, &mut input) {
-            (Mode::Gcm, Input::Rewindable(twice)) => aead()?.decrypt_stream(twice, to, progress),
-            (Mode::Gcm, Input::Stream(stream)) => {
+            (Mode::Gcm | Mode::Xaes, Input::Rewindable(twice)) => aead()?.decrypt_stream(twice, to, progress),
+            (Mode::Gcm | Mode::Xaes, Input::Stream(stream)) => {
                 let mut kept = Cursor::new(in_memory(*stream)?);
                 aead()?.decrypt_stream(&mut kept, to, progress)
             }

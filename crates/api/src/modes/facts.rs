@@ -8,7 +8,7 @@ use super::MessageOption::{
     self, Additional, Header, Initial, Nonce, Padding, Plain, Sealed, SeveralAdditional, Tweak,
 };
 use super::{Mode, Usage};
-use crate::{MAX_ADDITIONAL_DATA, MAX_CHAINED, MAX_NONCE, MAX_STRINGS};
+use crate::{MAX_ADDITIONAL_DATA, MAX_CHAINED, MAX_NONCE, MAX_STRINGS, XAES_NONCE};
 
 /// What a client may choose of what a message is encrypted under, if its key allows that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,6 +232,21 @@ const GCM_SIV: Facts = Facts {
     ..PLAIN
 };
 
+const XAES: Facts = Facts {
+    name: "xaes",
+    options: &[Plain, Additional, Nonce],
+    nonces: Some(XAES_NONCE..=XAES_NONCE),
+    tags: &[16],
+    authenticates: true,
+    ciphers: Some(&["aes-256"]),
+    choice: Choice::Nonce,
+    needs_subkeys: true,
+    alone: Some(
+        "the keys of its messages are codes of cmac, and must come from a key that computes nothing else",
+    ),
+    ..PLAIN
+};
+
 impl Mode {
     pub(super) const fn facts(self) -> &'static Facts {
         match self {
@@ -246,6 +261,7 @@ impl Mode {
             Mode::Ccm => &CCM,
             Mode::Ff1 => &FF1,
             Mode::GcmSiv => &GCM_SIV,
+            Mode::Xaes => &XAES,
         }
     }
 

@@ -19,9 +19,17 @@ pub const MAX_SMALL_BLOCKS: u64 = 1 << 20;
 /// 800-38D, section 8.3), each of at least one block.
 pub const MAX_BLOCKS: u64 = 1 << 32;
 
-/// The most blocks under one key of a cipher with blocks of `block_bytes` bytes.
-pub fn most_blocks(block_bytes: usize) -> u64 {
-    if block_bytes < 16 { MAX_SMALL_BLOCKS } else { MAX_BLOCKS }
+/// The most blocks under one key for [`Mode::Xaes`]. Of each message two blocks at least are under the key
+/// itself; 2^47 messages are far from 2^64 blocks, where equal ones become likely.
+pub const MAX_XAES_BLOCKS: u64 = 1 << 48;
+
+/// The most blocks under one key for some modes of a cipher with blocks of `block_bytes` bytes.
+pub fn most_blocks(block_bytes: usize, modes: &[Mode]) -> u64 {
+    match modes {
+        _ if block_bytes < 16 => MAX_SMALL_BLOCKS,
+        [Mode::Xaes] => MAX_XAES_BLOCKS,
+        _ => MAX_BLOCKS,
+    }
 }
 
 /// Checks whether a key can be made with these properties. The error says what is wrong.
@@ -58,7 +66,7 @@ pub fn check_new_key(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     if cipher.decrypt.is_none() && key.modes.iter().any(|mode| mode.facts().decrypts_blocks) {
         return Err(format!("{} has no decryption, which cbc and ecb need", cipher.name));
     }
-    let most = most_blocks(cipher.block_bytes);
+    let most = most_blocks(cipher.block_bytes, &key.modes);
     if key.budget_blocks == 0 || key.budget_blocks > most {
         return Err(format!("the budget of a key of {} is 1 to {most} blocks", cipher.name));
     }

@@ -22,6 +22,8 @@ impl Use {
             Use::MessageEncrypt { message, .. } => (message.mode, Right::Encrypt),
             Use::MessageDecrypt { message, .. } => (message.mode, Right::Decrypt),
             Use::Tokenize(_) => (Mode::Ff1, Right::Tokenize),
+            Use::XaesEncrypt { .. } => (Mode::Xaes, Right::Encrypt),
+            Use::XaesDecrypt { .. } => (Mode::Xaes, Right::Decrypt),
         }
     }
 
@@ -30,6 +32,7 @@ impl Use {
     pub fn chosen(&self) -> Choice {
         let is_chosen = match self {
             Use::GcmEncrypt { nonce, .. } => nonce.is_some(),
+            Use::XaesEncrypt { nonce, .. } => nonce.is_some(),
             Use::MessageEncrypt { message, .. } => message.nonce.is_some(),
             Use::CbcEncrypt { initial, .. } => initial.is_some(),
             Use::Seal { .. }
@@ -44,7 +47,8 @@ impl Use {
             | Use::EnvelopeWrite(_)
             | Use::EnvelopeOpen { .. }
             | Use::MessageDecrypt { .. }
-            | Use::Tokenize(_) => false,
+            | Use::Tokenize(_)
+            | Use::XaesDecrypt { .. } => false,
         };
         if is_chosen { self.needs().0.choice() } else { Choice::Nothing }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Tokenize;
-use crate::{Mode, Wrapping};
+use crate::{Mode, Wrapping, XAES_NONCE};
 
 /// How a key is used. The steps that follow are in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,20 @@ pub enum Use {
     /// the number that the round takes of every value; the answer is the sum that the round adds to the other
     /// half).
     Tokenize(Tokenize),
+    /// One message of XAES-256-GCM, as [`GcmEncrypt`](Use::GcmEncrypt).
+    XaesEncrypt {
+        /// Authenticated with it.
+        additional: Vec<u8>,
+        /// The client's nonce, for a key that takes one; `None` for a nonce of the nodes.
+        nonce: Option<[u8; XAES_NONCE]>,
+    },
+    /// One message of XAES-256-GCM, as [`GcmDecrypt`](Use::GcmDecrypt).
+    XaesDecrypt {
+        /// Of the message.
+        nonce: [u8; XAES_NONCE],
+        /// Authenticated with it.
+        additional: Vec<u8>,
+    },
 }
 
 /// What nodes know of a message that they take whole.

@@ -135,7 +135,7 @@ fn attempt(
         }
     };
     let tweak = common.first_tweak()?;
-    let nonce_bytes = usize::from(arguments.nonce_bytes.unwrap_or(12));
+    let nonce_bytes = arguments.nonce_bytes.map(usize::from);
     let aead = || Ok::<_, anyhow::Error>(common.aead(&handle, mode, additional)?.nonce_bytes(nonce_bytes));
     waiting::announce(client, mode, input.len());
     let bar = progress(input.len());
@@ -146,7 +146,7 @@ fn attempt(
             let mut all = Cursor::new(beginning).chain(input);
             client.open_bound(key, additional.first().map(Vec::as_slice), &mut all, to, &mut tell)
         }
-        Mode::Gcm => aead()?.decrypt_stream(&mut input.seekable()?, to, &mut tell),
+        Mode::Gcm | Mode::Xaes => aead()?.decrypt_stream(&mut input.seekable()?, to, &mut tell),
         mode if mode.most_whole().is_some() => {
             aead()?.decrypt_gathered(&mut Cursor::new(beginning).chain(input), to)
         }

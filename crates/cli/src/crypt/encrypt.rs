@@ -26,7 +26,7 @@ use crate::options::hexadecimal;
     Without --raw: a sealed file, which cannot be altered, cut or reordered unnoticed, of any size. Under a key made for envelope: a file \
     that this program encrypts by itself, fast, under a key of its own that the nodes derive (docs/use/envelope.md).\n\
     With --raw: gcm is nonce (12 bytes), ciphertext, tag (16 bytes). The other modes that authenticate are written so without --raw, too, for \
-    short messages; siv is tag (16 bytes) and ciphertext, and needs no nonce: equal messages have equal ciphertexts. ctr and cbc are the initial block and the ciphertext (or \
+    short messages; siv is tag (16 bytes) and ciphertext, and needs no nonce: equal messages have equal ciphertexts; xaes has nonces of 24 bytes and messages of any size. ctr and cbc are the initial block and the ciphertext (or \
     with --iv-out the ciphertext alone); ecb is the ciphertext. \
     With ciphers that take a tweak ctr counts the tweak, and begins with the first tweak and a block; ecb takes --tweak. CTR, CBC and ECB authenticate nothing: who can change the \
     ciphertext can change the data.")]
@@ -35,7 +35,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     iv_out: Option<PathBuf>,
 
-    /// Encrypt under this nonce, in hexadecimal, instead of one of the nodes (gcm with --raw, ccm, gcm-siv).
+    /// Encrypt under this nonce, in hexadecimal, instead of one of the nodes (gcm with --raw, ccm, gcm-siv,
+    /// xaes).
     /// The key must have been made with --caller-nonces. A nonce that is used twice gives the messages away,
     /// and lets others forge; with gcm-siv it shows only which messages are equal
     #[arg(long, value_name = "HEX")]

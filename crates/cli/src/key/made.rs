@@ -46,7 +46,7 @@ pub struct Properties {
     #[arg(long)]
     wrappable: bool,
 
-    /// Let clients choose the nonces under which they encrypt (gcm, ccm and gcm-siv), and the initial blocks
+    /// Let clients choose the nonces under which they encrypt (gcm, ccm, gcm-siv and xaes), and the initial blocks
     /// of cbc. Fixed for ever. Who encrypts under a nonce twice gives both messages away, and who may encrypt
     /// can then decrypt, or with cbc have any block encrypted: take siv or gcm-siv instead if you can
     #[arg(long)]
@@ -80,7 +80,7 @@ impl Properties {
         let cipher = cipher(&self.cipher)?;
         let (modes, usage) = self.modes_and_usage()?;
         let small = cipher.block_bytes < 16;
-        let budget_blocks = self.budget.unwrap_or(most_blocks(cipher.block_bytes));
+        let budget_blocks = self.budget.unwrap_or(most_blocks(cipher.block_bytes, &modes));
         let new = NewKey::for_modes(&self.name, &cipher.name, &modes, budget_blocks);
         let (wrappable, caller_nonces, label) = (self.wrappable, self.caller_nonces, self.label.clone());
         let attributes = self.attributes.as_deref().map(|text| hexadecimal("--attributes", text));

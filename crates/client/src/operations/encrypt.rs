@@ -89,6 +89,12 @@ impl<'c> KeyHandle<'c> {
         Aead::new(self, Mode::GcmSiv)
     }
 
+    /// Messages of XAES-256-GCM (C2SP): nonces of 24 bytes, so one key is good for as many messages as there
+    /// will be.
+    pub fn xaes(&self) -> Aead<'_> {
+        Aead::new(self, Mode::Xaes)
+    }
+
     /// Messages of any mode that has tags, in its plain format.
     pub fn aead(&self, mode: Mode) -> Result<Aead<'_>> {
         match mode.tag_bytes() {

@@ -13,6 +13,9 @@ pub const MODES: &str = include_str!("../../../../vectors/modes.json");
 pub const AUTHENTICATED: &str = include_str!("../../../../vectors/authenticated-modes.json");
 /// Those of RFC 8452.
 pub const GCM_SIV: &str = include_str!("../../../../vectors/gcm-siv.json");
+/// Those of the specification of XAES-256-GCM: its test vectors, and the first of its accumulated test, whose
+/// hash the program that made them has reproduced.
+pub const XAES: &str = include_str!("../../../../vectors/xaes.json");
 
 /// One known answer.
 #[derive(Debug)]

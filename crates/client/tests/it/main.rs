@@ -51,3 +51,4 @@ mod tokenize;
 mod versions;
 mod whole_life;
 mod words;
+mod xaes;

@@ -9,8 +9,8 @@ from typing_extensions import Buffer, Self
 from .types import Key, NodeStatus
 
 Path = Union[str, PathLike[str]]
-Mode = Literal["gcm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31", "siv", "ccm", "ff1", "gcm-siv"]
-PlainMode = Literal["gcm", "ctr", "cbc", "ecb", "siv", "ccm", "gcm-siv"]
+Mode = Literal["gcm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31", "siv", "ccm", "ff1", "gcm-siv", "xaes"]
+PlainMode = Literal["gcm", "ctr", "cbc", "ecb", "siv", "ccm", "gcm-siv", "xaes"]
 CheckKind = Literal["cmac", "zeros"]
 SealMode = Literal["gcm", "envelope"]
 #: Called with the number of bytes that are done.
@@ -191,7 +191,7 @@ class Client:
         *,
         mode: PlainMode = "gcm",
         aad: Union[Buffer, Sequence[Buffer], None] = None,
-        nonce_bytes: int = 12,
+        nonce_bytes: Optional[int] = None,
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
@@ -205,7 +205,7 @@ class Client:
         *,
         mode: PlainMode = "gcm",
         aad: Union[Buffer, Sequence[Buffer], None] = None,
-        nonce_bytes: int = 12,
+        nonce_bytes: Optional[int] = None,
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,
@@ -220,7 +220,7 @@ class Client:
         *,
         mode: PlainMode = "gcm",
         aad: Union[Buffer, Sequence[Buffer], None] = None,
-        nonce_bytes: int = 12,
+        nonce_bytes: Optional[int] = None,
         tag_bytes: int = 16,
         tweak: Optional[Buffer] = None,
         padding: bool = True,

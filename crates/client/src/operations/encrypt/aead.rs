@@ -2,7 +2,7 @@
 
 use std::io::{Read, Seek, Write};
 
-use polyclave_api::{KeyInfo, MAX_NONCE, Mode};
+use polyclave_api::{KeyInfo, MAX_NONCE, Mode, XAES_NONCE};
 use zeroize::Zeroizing;
 
 use super::KeyHandle;
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// Bytes of a nonce of the nodes.
 pub(crate) const NONCE: usize = 12;
 
-/// Encrypts and decrypts messages of GCM, CCM, SIV or GCM-SIV under a key. A message is written as nonce,
+/// Encrypts and decrypts messages of GCM, XAES-256-GCM, CCM, SIV or GCM-SIV under a key. A message is written as nonce,
 /// ciphertext, tag; one of SIV as tag and ciphertext.
 #[derive(Clone)]
 pub struct Aead<'k> {
@@ -50,12 +50,12 @@ impl<'k> Aead<'k> {
         Aead { nonce: nonce.into(), ..self }
     }
 
-    /// Decrypts messages that begin with a nonce of so many bytes, not of 12. In modes without nonces it has
-    /// no effect.
-    pub fn nonce_bytes(self, nonce_bytes: usize) -> Aead<'k> {
-        match self.mode.nonce_bytes() {
-            Some(_) => Aead { nonce_bytes, ..self },
-            None => self,
+    /// Decrypts messages that begin with a nonce of so many bytes, not of as many as nodes draw. In modes
+    /// without nonces it has no effect.
+    pub fn nonce_bytes(self, nonce_bytes: impl Into<Option<usize>>) -> Aead<'k> {
+        match (self.mode.nonce_bytes(), nonce_bytes.into()) {
+            (Some(_), Some(nonce_bytes)) => Aead { nonce_bytes, ..self },
+            _ => self,
         }
     }
 
@@ -112,7 +112,7 @@ impl<'k> Aead<'k> {
         Ok(message.len() as u64)
     }
 
-    /// Decrypts a message. One of GCM is read twice, so that nothing of its size is kept. Nothing is written
+    /// Decrypts a message. One of GCM or XAES-256-GCM is read twice, so that nothing of its size is kept. Nothing is written
     /// unless it is authentic.
     pub fn decrypt_stream(
         &self,
@@ -170,7 +170,11 @@ impl<'k> Aead<'k> {
 
 /// Bytes of a nonce that the nodes draw.
 fn nonce_of_nodes(mode: Mode) -> usize {
-    if mode.nonce_bytes().is_some() { NONCE } else { 0 }
+    match mode {
+        Mode::Xaes => XAES_NONCE,
+        _ if mode.nonce_bytes().is_some() => NONCE,
+        _ => 0,
+    }
 }
 
 /// The error if the nodes did not say which key they use.

@@ -1,4 +1,4 @@
-//! Messages of GCM.
+//! Messages of GCM, and of XAES-256-GCM, which differ in their nonces only.
 //!
 //! Decryption of a stream reads it twice: the nodes give keystream only for an authenticated ciphertext, and
 //! store nothing of its size.
@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use polyclave_api::{CHUNK, KeyInfo, Mode, OPENED, Step, Use};
+use polyclave_api::{CHUNK, KeyInfo, Mode, OPENED, Step, Use, XAES_NONCE};
 use zeroize::Zeroizing;
 
 use super::aead::Aead;
@@ -42,9 +42,22 @@ impl Aead<'_> {
     }
 
     pub(crate) fn begin_gcm(&self, first: First<'_>) -> Result<(Conversation<'_>, Accepted)> {
-        Mode::Gcm.check_tag(self.tag_bytes).map_err(Error::Misuse)?;
-        let (additional, nonce) = (self.one_additional()?, self.nonce.map(<[u8]>::to_vec));
-        self.key.begin(Use::GcmEncrypt { additional, nonce }, first)
+        self.mode.check_tag(self.tag_bytes).map_err(Error::Misuse)?;
+        let (additional, nonce) = (self.one_additional()?, self.nonce);
+        let how = match self.mode {
+            Mode::Xaes => Use::XaesEncrypt { additional, nonce: nonce.map(extended).transpose()? },
+            _ => Use::GcmEncrypt { additional, nonce: nonce.map(<[u8]>::to_vec) },
+        };
+        self.key.begin(how, first)
+    }
+
+    /// How a message with this nonce is decrypted.
+    fn decrypted(&self, nonce: &[u8]) -> Result<Use> {
+        let additional = self.one_additional()?;
+        Ok(match self.mode {
+            Mode::Xaes => Use::XaesDecrypt { nonce: extended(nonce)?, additional },
+            _ => Use::GcmDecrypt { nonce: nonce.to_vec(), additional },
+        })
     }
 
     pub(crate) fn decrypt_gcm(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
@@ -62,7 +75,7 @@ impl Aead<'_> {
 
     /// The same for a short message with a whole tag: in one step.
     fn open_gcm(&self, nonce: &[u8], ciphertext: &[u8], tag: [u8; 16]) -> Result<Zeroizing<Vec<u8>>> {
-        let how = Use::GcmDecrypt { nonce: nonce.to_vec(), additional: self.one_additional()? };
+        let how = self.decrypted(nonce)?;
         let step = Step::Open { ciphertext: ciphertext.to_vec(), tag, last: true };
         let (mut conversation, _) = self.key.begin(how, First::Step(&step))?;
         let mut plain = conversation.bytes(ciphertext.len())?;
@@ -103,7 +116,7 @@ impl Aead<'_> {
         match self.additional[..] {
             [] => Ok(Vec::new()),
             [one] => Ok(one.to_vec()),
-            _ => Err(Error::Misuse("gcm takes one string of additional data".into())),
+            _ => Err(Error::Misuse(format!("{} takes one string of additional data", self.mode))),
         }
     }
 
@@ -119,13 +132,12 @@ impl Aead<'_> {
             note(&piece.data);
             Step::Absorb { ciphertext: piece.data.to_vec() }
         };
-        let (nonce, additional) = (nonce.to_vec(), self.one_additional()?);
+        let how = self.decrypted(nonce)?;
         let check = Step::Check { tag: tag.to_vec() };
         let first = pieces.next_filled()?.map(&mut absorb);
         let mut awaited = usize::from(first.is_some());
         let first = first.as_ref().unwrap_or(&check);
-        let (mut conversation, _) =
-            self.key.begin(Use::GcmDecrypt { nonce, additional }, First::Step(first))?;
+        let (mut conversation, _) = self.key.begin(how, First::Step(first))?;
         if awaited > 0 {
             while let Some(piece) = pieces.next()? {
                 if awaited == WINDOW {
@@ -142,6 +154,11 @@ impl Aead<'_> {
         }
         Ok(conversation)
     }
+}
+
+/// A nonce of XAES-256-GCM.
+fn extended(nonce: &[u8]) -> Result<[u8; XAES_NONCE]> {
+    nonce.try_into().map_err(|_| Error::Misuse(format!("nonces of xaes have {XAES_NONCE} bytes")))
 }
 
 /// A message that is being encrypted.

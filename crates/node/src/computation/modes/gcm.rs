@@ -15,7 +15,8 @@
 //! than the hash takes without a product, or at the end: so the hash of a short message takes no round.
 //!
 //! On encryption the nodes derive the nonce from the session id, unless the key was made for nonces of its
-//! clients. Nonces of another length than 12 bytes cost more: [`nonce`](super::nonce).
+//! clients. Nonces of another length than 12 bytes cost more: [`nonce`](super::nonce). Messages with a key of
+//! their own are the same, but for where key and powers come from: [`xaes`](super::xaes).
 //!
 //! # Short tags
 //!
@@ -27,14 +28,14 @@
 //! is opened is uniform), set the bytes that are not compared to zero on shares, and open a random multiple
 //! of what is left.
 
-use polyclave_api::{self as api, MAX_CHAINED, MESSAGE, OPENED, Reason, Refusal, Step};
+use polyclave_api::{self as api, MAX_CHAINED, MESSAGE, OPENED, Reason, Refusal, Step, XAES_NONCE};
 use polyclave_cipher::Cipher;
 use polyclave_protocol::any::{AnyMask, AnyShared};
 use polyclave_protocol::ghash::{Ghash, GhashKey};
 use polyclave_protocol::service::{Element, Elements, ServiceSession};
 
 use super::nonce::{Nonce, PLAIN};
-use super::{Answer, Mode, StepError, misplaced, piece, refuse_long_additional, unauthentic};
+use super::{Answer, Mode, StepError, misplaced, piece, refuse_long_additional, unauthentic, xaes};
 use crate::computation::Computation;
 use crate::computation::block_circuits::BlockCircuit;
 pub(super) use crate::computation::blocks::BLOCK;
@@ -95,14 +96,20 @@ pub(super) fn tag_mask(first: &AnyShared, at: &mut Computation<'_>) -> Result<El
     Ok(at.protocol.elements(&j0, at.net)?)
 }
 
-/// Adds whole blocks to a hash, in pieces of which the first is short.
-pub(super) fn absorb(hash: &mut Ghash<'_>, bytes: &[u8], at: &mut Computation<'_>) -> Result<(), StepError> {
+/// The hash of further blocks. They are taken in pieces of which the first is short.
+pub(super) fn hashed(
+    key: &GhashKey,
+    so_far: Option<Elements>,
+    blocks: &[u8],
+    at: &mut Computation<'_>,
+) -> Result<Elements, StepError> {
+    let mut hash = Ghash::resume(key, so_far);
     let most = HASHED_AT_ONCE * BLOCK;
-    let (first, rest) = bytes.split_at(bytes.len() % most);
+    let (first, rest) = blocks.split_at(blocks.len() % most);
     for part in [first].into_iter().chain(rest.chunks(most)).filter(|part| !part.is_empty()) {
         hash.update(at.protocol.arithmetic(), part, at.net)?;
     }
-    Ok(())
+    Ok(hash.finish())
 }
 
 /// A copy filled with zeros to whole blocks.
@@ -171,12 +178,21 @@ struct Message {
 
 impl Message {
     fn new(nonce: &[u8], additional: &[u8], cipher: &Cipher) -> Result<Self, Refusal> {
-        refuse_long_additional(additional.len())?;
         let nonce = Nonce::new(nonce)?;
         let is_aes = cipher.name.starts_with("aes-");
-        if !nonce.is_plain() && !is_aes {
+        if nonce.hides_counters() && !is_aes {
             return Err(only_for_aes("nonces of another length than 12 bytes"));
         }
+        Message::with(nonce, additional, is_aes)
+    }
+
+    /// With a key of its own, which is one of AES.
+    fn with_own_key(nonce: [u8; XAES_NONCE], additional: &[u8]) -> Result<Self, Refusal> {
+        Message::with(Nonce::Extended(nonce), additional, true)
+    }
+
+    fn with(nonce: Nonce, additional: &[u8], is_aes: bool) -> Result<Self, Refusal> {
+        refuse_long_additional(additional.len())?;
         Ok(Message {
             additional: additional.len() as u64,
             nonce,
@@ -190,11 +206,19 @@ impl Message {
         })
     }
 
+    /// Blocks that are computed in any case.
+    fn blocks_at_start(&self) -> u64 {
+        let with_own_key = matches!(self.nonce, Nonce::Extended(_));
+        1 + if with_own_key { xaes::OF_KEY + 1 } else { 0 }
+    }
+
     /// The first evaluation: E(J0), and keystream for so many blocks, if there are any.
     fn begin(&mut self, count: u64, at: &mut Computation<'_>) -> Result<Option<AnyShared>, StepError> {
+        if self.has_begun {
+            return (count > 0).then(|| self.nonce.encrypted(1, count, at)).transpose();
+        }
         self.has_begun = true;
-        self.nonce.begin(at)?;
-        let blocks = self.nonce.encrypted(0, 1 + count, at)?;
+        let blocks = self.nonce.first(1 + count, at)?;
         self.tag_mask = Some(tag_mask(&blocks, at)?);
         let count = count as usize;
         Ok((count > 0).then(|| at.protocol.lanes(&blocks, 1..1 + count)))
@@ -219,13 +243,18 @@ impl Message {
     /// Takes in the next blocks of the hash.
     fn hash(&mut self, blocks: &[u8], at: &mut Computation<'_>) -> Result<(), StepError> {
         self.pending.extend_from_slice(blocks);
-        if self.pending.len() > HASHED_FREELY { self.hash_pending(at) } else { Ok(()) }
+        if self.pending.len() > HASHED_FREELY { self.hash_pending(false, at) } else { Ok(()) }
     }
 
-    fn hash_pending(&mut self, at: &mut Computation<'_>) -> Result<(), StepError> {
-        let mut hash = Ghash::resume(hash_key(at)?, self.hash.take());
-        absorb(&mut hash, &std::mem::take(&mut self.pending), at)?;
-        self.hash = Some(hash.finish());
+    fn hash_pending(&mut self, is_last: bool, at: &mut Computation<'_>) -> Result<(), StepError> {
+        if matches!(self.nonce, Nonce::Extended(_)) {
+            self.begin(0, at)?;
+        }
+        let (blocks, so_far) = (std::mem::take(&mut self.pending), self.hash.take());
+        self.hash = Some(match &mut self.nonce {
+            Nonce::Chosen(key) => key.hashed(so_far, &blocks, is_last, at)?,
+            _ => hashed(hash_key(at)?, so_far, &blocks, at)?,
+        });
         Ok(())
     }
 
@@ -241,7 +270,7 @@ impl Message {
 
     /// Refuses a message that is longer than the counters allow.
     fn refuse_long(&self, bytes: u64) -> Result<(), Refusal> {
-        if !self.nonce.is_plain() && bytes > MAX_CHAINED as u64 {
+        if self.nonce.hides_counters() && bytes > MAX_CHAINED as u64 {
             let message = format!(
                 "a message with a nonce of another length than 12 bytes has at most {MAX_CHAINED} bytes, because its counters are secret"
             );
@@ -298,7 +327,7 @@ impl Message {
             self.begin(0, at)?;
         }
         self.pending.extend(lengths(self.additional, self.absorbed));
-        self.hash_pending(at)?;
+        self.hash_pending(true, at)?;
         let ended = || StepError::Refused(Refusal::new(Reason::Malformed, "the message has ended"));
         Ok((self.hash.take().ok_or_else(ended)?, self.tag_mask.take().ok_or_else(ended)?))
     }
@@ -329,19 +358,36 @@ impl Encrypt {
         let message = Message::new(nonce.unwrap_or(&nonce_of_nodes), additional, cipher)?;
         Ok(Encrypt { message, has_nonce: nonce.is_some(), closed: false })
     }
+
+    /// A message with a key of its own.
+    pub(crate) fn with_own_key(
+        nonce: Option<[u8; XAES_NONCE]>,
+        additional: &[u8],
+    ) -> Result<Self, Refusal> {
+        let message = Message::with_own_key(nonce.unwrap_or([0; XAES_NONCE]), additional)?;
+        Ok(Encrypt { message, has_nonce: nonce.is_some(), closed: false })
+    }
+
+    /// A nonce of the nodes.
+    fn drawn(&self, at: &Computation<'_>) -> (Nonce, Vec<u8>) {
+        if let Nonce::Extended(_) = self.message.nonce {
+            let nonce: [u8; XAES_NONCE] = at.derived("polyclave 2026 xaes nonce");
+            return (Nonce::Extended(nonce), nonce.to_vec());
+        }
+        let nonce: [u8; PLAIN] = at.derived("polyclave 2026 gcm nonce");
+        (Nonce::Plain(nonce), nonce.to_vec())
+    }
 }
 
 impl Mode for Encrypt {
     fn blocks_at_start(&self) -> u64 {
-        1
+        self.message.blocks_at_start()
     }
 
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
         let mut of_nodes = Vec::new();
         if !self.has_nonce {
-            let nonce: [u8; PLAIN] = at.derived("polyclave 2026 gcm nonce");
-            self.message.nonce = Nonce::Plain(nonce);
-            of_nodes = nonce.to_vec();
+            (self.message.nonce, of_nodes) = self.drawn(at);
         }
         Ok((of_nodes, Vec::new()))
     }
@@ -417,6 +463,12 @@ impl Decrypt {
         Ok(Decrypt { message: Message::new(nonce, additional, cipher)?, checked: false, withheld: None })
     }
 
+    /// A message with a key of its own.
+    pub(crate) fn with_own_key(nonce: [u8; XAES_NONCE], additional: &[u8]) -> Result<Decrypt, Refusal> {
+        let message = Message::with_own_key(nonce, additional)?;
+        Ok(Decrypt { message, checked: false, withheld: None })
+    }
+
     /// The blocks of keystream that are computed with E(J0), when the whole ciphertext is there: all or none.
     fn withheld_blocks(&self) -> u64 {
         let blocks = self.message.absorbed.div_ceil(BLOCK as u64);
@@ -426,7 +478,7 @@ impl Decrypt {
 
 impl Mode for Decrypt {
     fn blocks_at_start(&self) -> u64 {
-        1
+        self.message.blocks_at_start()
     }
 
     fn start(&mut self, _: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
@@ -523,6 +575,15 @@ mod tests {
             assert_eq!(message.admit(&Step::Check { tag: bytes(BLOCK) }), Ok(at_check), "{len}");
             assert_eq!(message.admit(&Step::Keystream { bytes: len as u32 }), Ok(after), "{len}");
         }
+    }
+
+    #[test]
+    fn the_key_of_a_message_is_charged_with_it() {
+        let mut message = Decrypt::with_own_key([1; XAES_NONCE], &[]).expect("it fits");
+        assert_eq!(message.blocks_at_start(), 4, "its key, E(0) and E(J0)");
+        assert_eq!(message.admit(&Step::Open { ciphertext: bytes(33), tag: [0; BLOCK], last: true }), Ok(3));
+        let message = Encrypt::with_own_key(None, &[]).expect("it fits");
+        assert_eq!(message.blocks_at_start(), 4);
     }
 
     #[test]

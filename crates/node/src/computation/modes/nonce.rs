@@ -23,14 +23,14 @@
 //!
 //! Cost: w + 6 rounds and 2^w + the number of blocks + 65 products, and a mask of 16 bytes a block.
 
-use polyclave_api::{self as api, CHAINED, Reason, Refusal};
+use polyclave_api::{self as api, CHAINED, Reason, Refusal, XAES_NONCE};
 use polyclave_protocol::any::AnyShared;
-use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::{Element, Elements, ServiceSession};
 
 use super::StepError;
-use super::gcm::{BLOCK, absorb, counters, hash_key, lengths, padded};
+use super::gcm::{BLOCK, counters, hash_key, hashed, lengths, padded};
+use super::xaes::MessageKey;
 use crate::computation::Computation;
 use crate::computation::block_circuits::COUNTER_BITS;
 
@@ -46,6 +46,9 @@ pub(super) enum Nonce {
     /// Until its hash was computed.
     Other(Vec<u8>),
     Hashed(Hashed),
+    /// One that chooses a key, until that was derived.
+    Extended([u8; XAES_NONCE]),
+    Chosen(MessageKey),
 }
 
 /// The hash of a nonce: J0.
@@ -62,23 +65,31 @@ impl Nonce {
         Ok(<[u8; PLAIN]>::try_from(bytes).map_or_else(|_| Nonce::Other(bytes.to_vec()), Nonce::Plain))
     }
 
-    pub(super) fn is_plain(&self) -> bool {
-        matches!(self, Nonce::Plain(_))
+    /// Whether its counter blocks stay shared.
+    pub(super) fn hides_counters(&self) -> bool {
+        matches!(self, Nonce::Other(_) | Nonce::Hashed(_))
     }
 
-    /// Computes what its counter blocks begin with.
-    pub(super) fn begin(&mut self, at: &mut Computation<'_>) -> Result<(), StepError> {
-        let Nonce::Other(bytes) = self else { return Ok(()) };
-        let mut hash = Ghash::new(hash_key(at)?);
-        let blocks = [padded(bytes), lengths(0, bytes.len() as u64).to_vec()].concat();
-        absorb(&mut hash, &blocks, at)?;
-        let j0 = hash.finish();
-        let bits = at.counter_bits(&j0)?;
-        *self = Nonce::Hashed(Hashed { j0, bits });
-        Ok(())
+    /// The encryption of the first counter blocks, from J0 on.
+    pub(super) fn first(&mut self, count: u64, at: &mut Computation<'_>) -> Result<AnyShared, StepError> {
+        match self {
+            Nonce::Other(bytes) => {
+                let blocks = [padded(bytes), lengths(0, bytes.len() as u64).to_vec()].concat();
+                let j0 = hashed(hash_key(at)?, None, &blocks, at)?;
+                let bits = at.counter_bits(&j0)?;
+                *self = Nonce::Hashed(Hashed { j0, bits });
+            }
+            Nonce::Extended(nonce) => {
+                let (key, blocks) = MessageKey::derive(nonce, count, at)?;
+                *self = Nonce::Chosen(key);
+                return Ok(blocks);
+            }
+            Nonce::Plain(_) | Nonce::Hashed(_) | Nonce::Chosen(_) => {}
+        }
+        self.encrypted(0, count, at)
     }
 
-    /// The encryption of counter blocks, of which J0 is number 0.
+    /// The encryption of counter blocks, of which J0 is number 0. Those of a message that has begun.
     pub(super) fn encrypted(
         &self,
         first: u64,
@@ -98,7 +109,8 @@ impl Nonce {
                 }
                 Ok(at.protocol.join_lanes(&parts.iter().collect::<Vec<_>>()))
             }
-            Nonce::Other(_) => {
+            Nonce::Chosen(key) => key.encrypted(first, count, at),
+            Nonce::Other(_) | Nonce::Extended(_) => {
                 let message = "the message has not begun";
                 Err(StepError::Refused(Refusal::new(Reason::Malformed, message)))
             }

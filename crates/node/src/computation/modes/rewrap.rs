@@ -18,11 +18,10 @@
 use polyclave_api::{self as api, MAX_REWRAPPED, Reason, Refusal, Rewrapped, Step, Wrapping};
 use polyclave_cipher::{catalog, key_wrap};
 use polyclave_protocol::any::AnyShared;
-use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
-use super::gcm::{BLOCK, absorb, begins_so, counters, hash_key, lengths, padded, tag_mask};
+use super::gcm::{BLOCK, begins_so, counters, hash_key, hashed, lengths, padded, tag_mask};
 use super::nonce::PLAIN;
 use super::sealed::{Bound, nonce as nonce_of_chunk};
 use super::{Answer, Mode, StepError, misplaced, refuse_long_additional, unauthentic};
@@ -196,9 +195,7 @@ fn keystream(
 fn hash(additional: &[u8], ciphertext: &[u8], at: &mut Computation<'_>) -> Result<Elements, StepError> {
     let lengths = lengths(additional.len() as u64, ciphertext.len() as u64);
     let blocks = [padded(additional), padded(ciphertext), lengths.to_vec()].concat();
-    let mut hash = Ghash::new(hash_key(at)?);
-    absorb(&mut hash, &blocks, at)?;
-    Ok(hash.finish())
+    hashed(hash_key(at)?, None, &blocks, at)
 }
 
 /// The sum of two keystreams of so many bytes, with zeros behind it up to whole blocks. Local.

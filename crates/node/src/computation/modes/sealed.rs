@@ -9,11 +9,10 @@ use std::collections::VecDeque;
 
 use polyclave_api::{CHUNK, MESSAGE, Reason, Refusal, Step};
 use polyclave_protocol::any::AnyShared;
-use polyclave_protocol::ghash::Ghash;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
 use super::gcm::{
-    BLOCK, absorb, admit_message, counters, encrypted, fits, hash_key, lengths, padded, tag_mask,
+    BLOCK, admit_message, counters, encrypted, fits, hash_key, hashed, lengths, padded, tag_mask,
 };
 use super::{Answer, Mode, StepError, misplaced, unauthentic};
 use crate::computation::Computation;
@@ -59,9 +58,7 @@ fn hash(additional: &[u8], ciphertext: &[u8], at: &mut Computation<'_>) -> Resul
     let mut blocks = padded(additional);
     blocks.extend(padded(ciphertext));
     blocks.extend(lengths(additional.len() as u64, ciphertext.len() as u64));
-    let mut hash = Ghash::new(hash_key(at)?);
-    absorb(&mut hash, &blocks, at)?;
-    Ok(hash.finish())
+    hashed(hash_key(at)?, None, &blocks, at)
 }
 
 /// E(J0) and the keystream of a chunk.
