@@ -41,8 +41,8 @@ pub use keys::{
     MAX_SESSION_KEYS, NewKey, Origin, VersionState, Wrapping,
 };
 pub use modes::{
-    Choice, MAX_BLOCKS, MAX_SMALL_BLOCKS, MAX_XAES_BLOCKS, MessageOption, Mode, Usage, check_description, check_new_key,
-    modes_of, most_blocks, usage_of, warnings, why_apart, why_usages_apart,
+    Choice, MAX_BLOCKS, MAX_SMALL_BLOCKS, MAX_XAES_BLOCKS, MessageOption, Mode, Usage, check_description,
+    check_new_key, modes_of, most_blocks, usage_of, warnings, why_apart, why_usages_apart,
 };
 pub use operations::{
     About, Describe, Detail, Envelope, KeyRef, KeyVersion, Message, Operation, Rewrapped, Use,

@@ -24,7 +24,7 @@ fn decrypt(client: &Client, key: &str, aad: &[u8], message: &[u8]) -> Result<Vec
 
 fn of_another_program(secret: &[u8], nonce: &[u8], aad: &[u8], message: &[u8]) -> Vec<u8> {
     let code = |counter: u8| {
-        let mut code = <Cmac<aes::Aes256> as Mac>::new_from_slice(secret).expect("a key");
+        let mut code = Cmac::<aes::Aes256>::new_from_slice(secret).expect("a key");
         code.update(&[0, counter, b'X', 0]);
         code.update(&nonce[..12]);
         code.finalize().into_bytes()

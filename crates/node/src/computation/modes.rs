@@ -110,9 +110,7 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse }) => {
             Box::new(ff1::Rounds::new((*radix, *length), tweaks, *values, *inverse)?)
         }
-        Use::XaesEncrypt { additional, nonce } => {
-            Box::new(gcm::Encrypt::with_own_key(*nonce, additional)?)
-        }
+        Use::XaesEncrypt { additional, nonce } => Box::new(gcm::Encrypt::with_own_key(*nonce, additional)?),
         Use::XaesDecrypt { nonce, additional } => Box::new(gcm::Decrypt::with_own_key(*nonce, additional)?),
     })
 }

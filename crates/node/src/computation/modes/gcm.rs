@@ -360,10 +360,7 @@ impl Encrypt {
     }
 
     /// A message with a key of its own.
-    pub(crate) fn with_own_key(
-        nonce: Option<[u8; XAES_NONCE]>,
-        additional: &[u8],
-    ) -> Result<Self, Refusal> {
+    pub(crate) fn with_own_key(nonce: Option<[u8; XAES_NONCE]>, additional: &[u8]) -> Result<Self, Refusal> {
         let message = Message::with_own_key(nonce.unwrap_or([0; XAES_NONCE]), additional)?;
         Ok(Encrypt { message, has_nonce: nonce.is_some(), closed: false })
     }

@@ -48,7 +48,7 @@ pub(super) enum Nonce {
     Hashed(Hashed),
     /// One that chooses a key, until that was derived.
     Extended([u8; XAES_NONCE]),
-    Chosen(MessageKey),
+    Chosen(Box<MessageKey>),
 }
 
 /// The hash of a nonce: J0.
@@ -81,7 +81,7 @@ impl Nonce {
             }
             Nonce::Extended(nonce) => {
                 let (key, blocks) = MessageKey::derive(nonce, count, at)?;
-                *self = Nonce::Chosen(key);
+                *self = Nonce::Chosen(Box::new(key));
                 return Ok(blocks);
             }
             Nonce::Plain(_) | Nonce::Hashed(_) | Nonce::Chosen(_) => {}

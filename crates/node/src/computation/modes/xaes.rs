@@ -19,7 +19,7 @@
 use polyclave_api::{Derivation, XAES_NONCE};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::ghash::{GhashKey, hash_public_once};
-use polyclave_protocol::protocol::{Input, Session};
+use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
 use super::StepError;
