@@ -257,8 +257,8 @@ impl Drop for Running {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         self.tasks.iter().for_each(JoinHandle::abort);
-        // A task that was told to end still has its listener for a moment. Another gateway may take the place of
-        // this one as soon as it is dropped.
+        // A task that was told to end still has its listener for a moment. Another gateway may take the place
+        // of this one as soon as it is dropped.
         runtime.block_on(async {
             for task in self.tasks.drain(..) {
                 let _ = task.await;

@@ -46,9 +46,9 @@ pub struct Properties {
     #[arg(long)]
     wrappable: bool,
 
-    /// Let clients choose the nonces under which they encrypt (gcm, ccm, gcm-siv and xaes), and the initial blocks
-    /// of cbc. Fixed for ever. Who encrypts under a nonce twice gives both messages away, and who may encrypt
-    /// can then decrypt, or with cbc have any block encrypted: take siv or gcm-siv instead if you can
+    /// Let clients choose the nonces under which they encrypt (gcm, ccm, gcm-siv and xaes), and the initial
+    /// blocks of cbc. Fixed for ever. Who encrypts under a nonce twice gives both messages away, and who may
+    /// encrypt can then decrypt, or with cbc have any block encrypted: take siv or gcm-siv instead if you can
     #[arg(long)]
     caller_nonces: bool,
 

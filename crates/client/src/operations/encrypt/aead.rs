@@ -12,8 +12,8 @@ use crate::{Error, Result};
 /// Bytes of a nonce of the nodes.
 pub(crate) const NONCE: usize = 12;
 
-/// Encrypts and decrypts messages of GCM, XAES-256-GCM, CCM, SIV or GCM-SIV under a key. A message is written as nonce,
-/// ciphertext, tag; one of SIV as tag and ciphertext.
+/// Encrypts and decrypts messages of GCM, XAES-256-GCM, CCM, SIV or GCM-SIV under a key. A message is written
+/// as nonce, ciphertext, tag; one of SIV as tag and ciphertext.
 #[derive(Clone)]
 pub struct Aead<'k> {
     pub(crate) key: &'k KeyHandle<'k>,
@@ -112,8 +112,8 @@ impl<'k> Aead<'k> {
         Ok(message.len() as u64)
     }
 
-    /// Decrypts a message. One of GCM or XAES-256-GCM is read twice, so that nothing of its size is kept. Nothing is written
-    /// unless it is authentic.
+    /// Decrypts a message. One of GCM or XAES-256-GCM is read twice, so that nothing of its size is kept.
+    /// Nothing is written unless it is authentic.
     pub fn decrypt_stream(
         &self,
         input: &mut (impl Read + Seek),

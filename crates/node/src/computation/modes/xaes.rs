@@ -1,5 +1,5 @@
-//! XAES-256-GCM (C2SP): each message has a key of its own, which the first half of a nonce of 24 bytes chooses.
-//! Under this key, and with the other half as its nonce, the message is one of [`gcm`](super::gcm).
+//! XAES-256-GCM (C2SP): each message has a key of its own, which the first half of a nonce of 24 bytes
+//! chooses. Under this key, and with the other half as its nonce, the message is one of [`gcm`](super::gcm).
 //!
 //! The message's key is K_x of the specification: two codes of CMAC under the key in use, of a counter, the
 //! letter X and the first half of the nonce. This is SP 800-108 in counter mode, so the nodes derive it on
