@@ -206,9 +206,7 @@ impl GatewaySettings {
         self.kms.iter_mut().for_each(|kms| kms.socket = dir.join(&kms.socket));
         self.access_keys.iter_mut().for_each(|key| key.place_in(dir));
         for listener in &mut self.listeners {
-            for path in [&mut listener.certificate, &mut listener.key].into_iter().flatten() {
-                *path = dir.join(&*path);
-            }
+            listener.files().for_each(|path| *path = dir.join(&*path));
         }
     }
 }

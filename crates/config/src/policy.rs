@@ -28,7 +28,7 @@ use crate::{ClientCard, Error, Result, certificate_fingerprint, private, text};
 pub use approval::{ApprovalRule, Approver, ApproverGroup, NodeOperation, Quorum};
 pub(crate) use judge::fits;
 pub use judge::{Grant, Judgement, patterns_overlap};
-pub(crate) use pattern::check as check_pattern;
+pub(crate) use pattern::{check as check_pattern, matches};
 pub use rule::{ClientRule, Group, Rule};
 pub use times::{Day, Hours, Moment};
 

@@ -12,7 +12,7 @@ use crate::{Error, Result, tls};
 pub fn check(settings: &GatewaySettings) -> Result<Option<String>> {
     Transformations::new(&settings.transform)?;
     for listener in &settings.listeners {
-        listener.tls().map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?;
+        tls::acceptor(listener)?;
     }
     for key in &settings.access_keys {
         key.read_secret()?;

@@ -166,8 +166,7 @@ impl Running {
     fn listen(&mut self, settings: &GatewaySettings, pages: &Router) -> Result<()> {
         let seen = self.seen.clone();
         for (listener, connections) in settings.listeners.iter().zip(&*seen.listeners) {
-            let acceptor =
-                listener.tls().map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?;
+            let acceptor = tls::acceptor(listener)?;
             let address = self.serve(&listener.address, acceptor, pages.clone(), connections)?;
             self.addresses.push(address);
         }

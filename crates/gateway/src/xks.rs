@@ -29,7 +29,7 @@ use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use axum::middleware::{self, Next};
 use polyclave_api::Right;
-use polyclave_config::GatewayXks;
+use polyclave_config::{GatewayXks, GatewayXksKey};
 use serde::Serialize;
 use time::OffsetDateTime;
 
@@ -118,7 +118,7 @@ impl Xks {
         };
         self.counts.request(("xks", operation), outcome.into(), took);
         let Noted { access_key, key, metadata } = noted;
-        let Metadata { request, kms_operation, principal, kms_key } = metadata;
+        let Metadata { request, kms_operation, principal, kms_key } = metadata.shortened();
         let took_ms = took.as_millis();
         // What KMS was told may have any characters: as `?` has it, a line stays one line.
         if outcome == "200" {
@@ -187,9 +187,9 @@ impl Xks {
                 answered(&health::health(&self.look, &self.cluster)?)
             }
             Of::Key(id) => {
-                let key = store.settings.keys.iter().find(|key| key.id == id).map(|key| key.key.as_str());
+                let key = store.settings.keys.iter().find(|key| key.id == id);
                 let key = key.ok_or_else(|| Kind::KeyNotFound.exception("there is no key with this id"))?;
-                noted.key = key.into();
+                noted.key.clone_from(&key.key);
                 self.of_key(access_key, (route.operation, key), &signed.body, &mut noted.metadata).await?
             }
         };
@@ -200,10 +200,11 @@ impl Xks {
     async fn of_key(
         &self,
         access_key: &AccessKey,
-        (operation, key): (Operation, &str),
+        (operation, entry): (Operation, &GatewayXksKey),
         body: &[u8],
         metadata: &mut Metadata,
     ) -> Result<Response<Body>> {
+        let key = entry.key.as_str();
         let may = |right| access_key.entry.allows(right, key);
         let nodes = Nodes { asker: &access_key.asker, queue: &self.queue };
         match operation {
@@ -215,18 +216,29 @@ impl Xks {
             }
             Operation::Encrypt => {
                 let asked = Encrypt::read(body, metadata)?;
+                check_caller(entry, metadata)?;
                 // A value of integrity takes a decryption.
                 check_right(may(Right::Encrypt) && (!asked.integrity || may(Right::Decrypt)))?;
                 Ok(answered(&data::encrypt((&self.current, nodes), key, asked).await?))
             }
             Operation::Decrypt => {
                 let asked = Decrypt::read(body, metadata)?;
+                check_caller(entry, metadata)?;
                 check_right(may(Right::Decrypt))?;
                 let plaintext = Encoded(data::decrypt((&self.current, nodes), key, asked).await?);
                 Ok(answered(&Opened { plaintext }))
             }
         }
     }
+}
+
+/// Whether the key is for the one who asked KMS. KMS says that, and vouches for it with its signature.
+fn check_caller(entry: &GatewayXksKey, metadata: &Metadata) -> Result<()> {
+    let denied = || {
+        Kind::AccessDenied
+            .exception("the external key store does not allow this principal or KMS key the use of this key")
+    };
+    if entry.allows(&metadata.principal, &metadata.kms_key) { Ok(()) } else { Err(denied()) }
 }
 
 fn check_right(may: bool) -> Result<()> {

@@ -31,6 +31,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             listener.address,
             if listener.tls().is_some() { "with TLS" } else { "loopback" }
         );
+        if let Some(authorities) = &listener.client_authorities {
+            let names = match listener.client_names.is_empty() {
+                true => "of any name".into(),
+                false => format!("of {}", listener.client_names.join(" or ")),
+            };
+            say!("  for callers with a certificate {names}, signed by {}", authorities.display());
+        }
     }
     for kms in &settings.kms {
         say!("the KMS {} on {} with the key {}", kms.name, kms.socket.display(), kms.key);
@@ -40,6 +47,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         say!("the external key store {} for {regions}, with {} keys", xks.path, xks.keys.len());
         for key in &xks.keys {
             say!("  {} is the key {}", key.id, key.key);
+            for (what, patterns) in [("principals", &key.principals), ("keys of KMS", &key.kms_keys)] {
+                if !patterns.is_empty() {
+                    say!("    for the {what} {}", patterns.join(", "));
+                }
+            }
         }
     }
     for role in &settings.transform.role {

@@ -17,6 +17,11 @@ pub struct GatewayListener {
     pub certificate: Option<PathBuf>,
     /// The private key for TLS, in PEM. Only its owner may be able to read it.
     pub key: Option<PathBuf>,
+    /// With it callers need a certificate of their own: the authorities that may have signed it, in PEM.
+    pub client_authorities: Option<PathBuf>,
+    /// The names of which such a certificate has to have one; any if none is named.
+    #[serde(default)]
+    pub client_names: Vec<String>,
 }
 
 impl GatewayListener {
@@ -25,7 +30,22 @@ impl GatewayListener {
         self.certificate.as_ref().zip(self.key.as_ref())
     }
 
+    /// Its files.
+    pub(super) fn files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        [&mut self.certificate, &mut self.key, &mut self.client_authorities].into_iter().flatten()
+    }
+
     pub(super) fn check(&self) -> Result<()> {
+        if self.client_authorities.is_some() && self.certificate.is_none() {
+            return Err(Error::misuse(
+                "it has client_authorities and no TLS: certificates of callers come with TLS; add certificate and key",
+            ));
+        }
+        if self.client_authorities.is_none() && !self.client_names.is_empty() {
+            return Err(Error::misuse(
+                "it has client_names and no client_authorities: anybody could sign a certificate with such a name; name the file of the authorities",
+            ));
+        }
         match (&self.certificate, &self.key) {
             (Some(_), Some(_)) => socket_address(&self.address).map(drop),
             (None, None) => check_loopback(&self.address),

@@ -57,6 +57,14 @@ fn errors_name_the_line_and_what_to_do() {
         (with("127.0.0.1:9102", "0.0.0.0:9102"), vec!["line 2", "http_listen", "in the clear"]),
         (with("key = '/etc/tls.key'\n", ""), vec!["line 7", "a certificate and no key"]),
         (with("certificate = 'tls.crt'\n", ""), vec!["line 7", "a key and no certificate"]),
+        (
+            with("address = '127.0.0.1:8200'", "address = '127.0.0.1:8200'\nclient_authorities = 'a'"),
+            vec!["line 4", "no TLS"],
+        ),
+        (
+            with("certificate = 'tls.crt'\n", "certificate = 'tls.crt'\nclient_names = ['kms']\n"),
+            vec!["line 7", "no client_authorities"],
+        ),
         (with("'kubernetes'", "'a/b'"), vec!["line 12", "the kms \"cluster\"", "cannot name a key"]),
         (
             with("name = 'billing'", "name = 'cluster'"),
@@ -171,13 +179,39 @@ fn an_external_key_store_has_a_path_and_keys() {
                 [[xks.key]]\nid = 'a-1._B'\nkey = 'orders'\n\
                 [[xks]]\npath = '/kms/xks/v1'\nanswer_ms = 500\nkey = [{ id = 'a', key = 'orders' }]\n";
     let read = GatewaySettings::parse(&with_xks(text)).expect("read").xks;
-    let key = |id: &str| GatewayXksKey { id: id.into(), key: "orders".into() };
+    let key = |id: &str| GatewayXksKey {
+        id: id.into(),
+        key: "orders".into(),
+        principals: Vec::new(),
+        kms_keys: Vec::new(),
+    };
     let regions = vec!["eu-central-1".to_owned()];
     let first =
         GatewayXks { path: "/eu/kms/xks/v1".into(), regions, answer_ms: 240, keys: vec![key("a-1._B")] };
     let second =
         GatewayXks { path: "/kms/xks/v1".into(), regions: Vec::new(), answer_ms: 500, keys: vec![key("a")] };
     assert_eq!(read, [first, second]);
+}
+
+#[test]
+fn a_key_of_an_external_key_store_is_for_the_principals_and_keys_that_it_names() {
+    let of = |principals: &[&str], kms_keys: &[&str]| {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        GatewayXksKey {
+            id: "a".into(),
+            key: "orders".into(),
+            principals: owned(principals),
+            kms_keys: owned(kms_keys),
+        }
+    };
+    let (role, key) = ("arn:aws:iam::1122:role/orders", "arn:aws:kms:eu-central-1:1122:key/1-2");
+    assert!(of(&[], &[]).allows(role, key));
+    assert!(of(&["arn:aws:iam::1122:role/*"], &[key]).allows(role, key));
+    assert!(of(&["other", role], &["arn:aws:kms:*:1122:key/?-2"]).allows(role, key));
+    assert!(!of(&["arn:aws:iam::1122:role/*"], &["other"]).allows(role, key), "both have to fit");
+    assert!(!of(&["other"], &[]).allows(role, key));
+    assert!(!of(&["arn:aws:iam::1122:role"], &[]).allows(role, key), "a beginning is not enough");
+    assert!(!of(&["*"], &["?*"]).allows(role, ""));
 }
 
 #[test]
@@ -197,6 +231,11 @@ fn errors_of_external_key_stores_name_the_line_and_what_to_do() {
         (with_path("/kms/xks/v1").replace("id = 'a'", "id = 'a/b'"), vec!["a/b", "no id of a key"]),
         (with_path("/kms/xks/v1").replace("id = 'a'", "id = ''"), vec!["no id of a key"]),
         (with_path("/kms/xks/v1").replace("'orders'", "'or ders'"), vec!["cannot name a key"]),
+        (
+            with_path("/kms/xks/v1").replace("' }]", "', principals = ['arn: ö'] }]"),
+            vec!["no pattern of ARNs"],
+        ),
+        (with_path("/kms/xks/v1").replace("' }]", "', kms_keys = [''] }]"), vec!["no pattern of ARNs"]),
         (
             with_path("/kms/xks/v1").replace("' }]", "' }, { id = 'a', key = 'b' }]"),
             vec!["two of its keys have the id \"a\""],

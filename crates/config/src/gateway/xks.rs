@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::policy::matches;
 use crate::{Error, Result, check_name};
 
 /// What the path of every store ends with (XKS Proxy API, version 1).
@@ -10,6 +11,8 @@ const END: &str = "/kms/xks/v1";
 const MOST: usize = 128;
 /// Milliseconds within which a request is answered, if nothing else is said.
 const ANSWER_MS: u64 = 240;
+/// The most characters of a pattern of ARNs.
+const MOST_OF_ARN: usize = 2048;
 
 /// An external key store of AWS KMS: the gateway is its proxy, on all listeners (`[[xks]]`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -36,6 +39,13 @@ pub struct GatewayXksKey {
     pub id: String,
     /// The name of the key at the nodes.
     pub key: String,
+    /// The principals of AWS for which it encrypts and decrypts, as KMS names them (ARNs; `*` stands for any
+    /// characters, `?` for one); all if none is named.
+    #[serde(default)]
+    pub principals: Vec<String>,
+    /// The keys of KMS for which it encrypts and decrypts, in the same way.
+    #[serde(default)]
+    pub kms_keys: Vec<String>,
 }
 
 fn answer_ms() -> u64 {
@@ -78,6 +88,24 @@ impl GatewayXksKey {
                 "{shown:?} is no id of a key: it has 1 to {MOST} letters, digits, -, _ and ."
             )));
         }
+        for pattern in self.principals.iter().chain(&self.kms_keys) {
+            let fits =
+                (1..=MOST_OF_ARN).contains(&pattern.len()) && pattern.chars().all(|c| c.is_ascii_graphic());
+            if !fits {
+                let shown: String = pattern.chars().take(80).collect();
+                return Err(Error::misuse(format!(
+                    "{shown:?} is no ARN and no pattern of ARNs: write for example arn:aws:iam::111122223333:role/orders, or * for any characters"
+                )));
+            }
+        }
         check_name("key", &self.key)
+    }
+
+    /// Whether it encrypts and decrypts for this principal of AWS and this key of KMS.
+    pub fn allows(&self, principal: &str, kms_key: &str) -> bool {
+        let fits = |patterns: &[String], name: &str| {
+            patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name))
+        };
+        fits(&self.principals, principal) && fits(&self.kms_keys, kms_key)
     }
 }

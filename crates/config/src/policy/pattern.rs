@@ -10,7 +10,7 @@ const MAX: usize = 64;
 ///
 /// A star takes as little as possible. If what follows does not fit, only the last star takes one character
 /// more: an earlier one need not be tried again, because what follows it fitted as early as possible.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

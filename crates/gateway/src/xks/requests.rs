@@ -22,7 +22,7 @@ const TAG: usize = 16;
 /// The most characters of a text of KMS that the log has: the longest ARN.
 const MOST_LOGGED: usize = 2048;
 
-/// What KMS says of the one who asked it, for the log.
+/// What KMS says of the one who asked it, for rules and the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Metadata {
     pub(super) request: String,
@@ -33,8 +33,15 @@ pub(super) struct Metadata {
 
 impl Metadata {
     fn of(texts: [Cow<'_, str>; 4]) -> Metadata {
+        let [request, kms_operation, principal, kms_key] = texts.map(Cow::into_owned);
+        Metadata { request, kms_operation, principal, kms_key }
+    }
+
+    /// What the log has of it.
+    pub(super) fn shortened(self) -> Metadata {
+        let Metadata { request, kms_operation, principal, kms_key } = self;
         let [request, kms_operation, principal, kms_key] =
-            texts.map(|text| text.chars().take(MOST_LOGGED).collect());
+            [request, kms_operation, principal, kms_key].map(|text| text.chars().take(MOST_LOGGED).collect());
         Metadata { request, kms_operation, principal, kms_key }
     }
 }

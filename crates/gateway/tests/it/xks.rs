@@ -40,6 +40,14 @@ regions = ["eu-north-1", "us-east-2"]
 key = [{ id = "a", key = "xks-a" }]
 
 [[xks]]
+path = "/ruled/kms/xks/v1"
+answer_ms = 100_000
+key = [
+    { id = "a", key = "xks-a", principals = ["arn:aws:iam::1122:role/*"] },
+    { id = "b", key = "xks-b", kms_keys = ["arn:aws:kms:eu-central-1:1122:key/orders"] },
+]
+
+[[xks]]
 path = "/late/kms/xks/v1"
 answer_ms = 1
 key = [{ id = "a", key = "xks-a" }]

@@ -113,6 +113,31 @@ fn each_error_of_the_specification_has_its_status() {
 }
 
 #[test]
+fn a_key_encrypts_and_decrypts_for_the_principals_and_keys_that_its_entry_names() {
+    let (world, key) = world();
+    let asked = |operation: &str, body: &Value, principal: &str, kms_key: &str| {
+        let mut body = body.clone();
+        body["requestMetadata"] = of_request("Encrypt");
+        body["requestMetadata"]["awsPrincipalArn"] = principal.into();
+        body["requestMetadata"]["kmsKeyArn"] = kms_key.into();
+        ask((&*world, &key), &format!("/ruled/kms/xks/v1/keys/{operation}"), body)
+    };
+    let (role, kms_key) = ("arn:aws:iam::1122:role/orders", "arn:aws:kms:eu-central-1:1122:key/orders");
+    let denied = (403, "AccessDeniedException");
+    let text = plaintext(b"a", b"");
+    let sealed = asked("a/encrypt", &text, role, "any");
+    assert_eq!(sealed.status, 200, "{sealed:?}");
+    let sealed = super::ciphertext(&sealed.json, b"");
+    assert_eq!(asked("a/decrypt", &sealed, role, "any").status, 200);
+    assert_eq!(name(&asked("a/encrypt", &text, "arn:aws:iam::1122:user/orders", "any")), denied);
+    assert_eq!(name(&asked("a/decrypt", &sealed, "arn:aws:iam::1123:role/orders", "any")), denied);
+    assert_eq!(asked("b/encrypt", &text, "any", kms_key).status, 200);
+    assert_eq!(name(&asked("b/encrypt", &text, role, &format!("{kms_key}2"))), denied);
+    // Whoever makes the key of KMS looks at it first, and is another one.
+    assert_eq!(asked("a/metadata", &json!({}), "any", "any").status, 200);
+}
+
+#[test]
 fn the_health_tells_of_each_node_and_is_an_error_without_them() {
     let (mut world, key) = start();
     let health = |world: &crate::common::World| ask((world, &key), &format!("{STORE}/health"), json!({}));
