@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Tokenize;
-use crate::{Mode, Wrapping, XAES_NONCE};
+use crate::{Mode, Wrapping};
 
 /// How a key is used. The steps that follow are in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,12 +110,12 @@ pub enum Use {
         /// Authenticated with it.
         additional: Vec<u8>,
         /// The client's nonce, for a key that takes one; `None` for a nonce of the nodes.
-        nonce: Option<[u8; XAES_NONCE]>,
+        nonce: Option<[u8; 24]>,
     },
     /// One message of XAES-256-GCM, as [`GcmDecrypt`](Use::GcmDecrypt).
     XaesDecrypt {
         /// Of the message.
-        nonce: [u8; XAES_NONCE],
+        nonce: [u8; 24],
         /// Authenticated with it.
         additional: Vec<u8>,
     },
