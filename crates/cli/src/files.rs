@@ -42,17 +42,18 @@ impl Input {
         }
     }
 
-    /// The same input in a form that can be read twice.
-    pub fn seekable(self) -> Result<Seekable> {
+    /// The same input in a form that can be read twice, from its beginning, which was read already.
+    pub fn seekable(self, beginning: Vec<u8>) -> Result<Seekable> {
         match self {
             Input::File(mut file, _) => {
-                file.stream_position().context(
+                let back = file.seek_relative(-(beginning.len() as i64));
+                back.and_then(|()| file.stream_position()).context(
                     "the input cannot be read twice, as this mode needs it; give a regular file, or -",
                 )?;
                 Ok(Seekable::File(file))
             }
             Input::Stdin(stdin) => {
-                let mut data = Vec::new();
+                let mut data = beginning;
                 let read = stdin.take(MAX_IN_MEMORY + 1).read_to_end(&mut data);
                 let read = read.context("cannot read standard input")? as u64;
                 ensure!(

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use hyper::Request;
@@ -18,6 +18,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::Watcher;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::time::{sleep, timeout};
@@ -29,6 +30,8 @@ use crate::kms::{Kms, Lenient};
 use crate::stream::Patient;
 use crate::{Error, Result};
 
+/// The log is told of a failed handshake once in this time.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// The time limit for the handshake of TLS.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a connection may be idle, and its next request's headers may take.
@@ -59,6 +62,7 @@ pub(crate) async fn serve(
     connections: Arc<Connections>,
     watcher: impl Fn() -> Watcher,
 ) {
+    let told = Arc::new(Told::default());
     loop {
         let Ok((stream, from)) = listener.accept().await else {
             sleep(EXHAUSTED).await;
@@ -66,20 +70,37 @@ pub(crate) async fn serve(
         };
         // Answers are short; waiting for more to send would only delay them.
         let _ = stream.set_nodelay(true);
-        let (tls, pages, watcher) = (tls.clone(), pages.clone(), watcher());
+        let (tls, pages, watcher, told) = (tls.clone(), pages.clone(), watcher(), told.clone());
         connections.take(Whose::at(from.ip()), move |peer| async move {
             match tls {
                 None => answer(stream, pages, watcher, peer).await,
-                Some(tls) => {
+                Some(tls) => match timeout(HANDSHAKE, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => answer(stream, pages, watcher, peer).await,
                     // A caller that does not get through the handshake gets no answer.
-                    if let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(stream)).await {
-                        answer(stream, pages, watcher, peer).await;
+                    Ok(Err(error)) if told.is_due() => {
+                        tracing::warn!(%from, %error, "no session of TLS with a caller; others like it are not told for a second");
                     }
-                }
+                    _ => {}
+                },
             }
         });
         // What a caller has sent already is looked at before others can take its place.
         tokio::task::yield_now().await;
+    }
+}
+
+/// When the log was told of a failed handshake. A flood of them does not fill the log.
+#[derive(Default)]
+struct Told(Mutex<Option<Instant>>);
+
+impl Told {
+    fn is_due(&self) -> bool {
+        let mut last = self.0.lock();
+        let is_due = last.is_none_or(|last| last.elapsed() >= TOLD_EVERY);
+        if is_due {
+            *last = Some(Instant::now());
+        }
+        is_due
     }
 }
 

@@ -142,7 +142,7 @@ impl Running {
         let collector = Collector::new(client.clone(), Some(own))?;
         let page = Ui::new(Access::Gateway(tokens), collector.clone());
         let pages = pages(vault).merge(ui::pages(page, Hosts::Any)).merge(aws::pages(Arc::new(aws)));
-        let pages = xks::with_stores(pages, xks);
+        let with_stores = xks::with_stores(pages.clone(), xks);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("gateway").build()?;
         let mut running = Running {
@@ -159,14 +159,19 @@ impl Running {
             collector,
             client,
         };
-        running.listen(&settings, &pages)?;
+        running.listen(&settings, [&pages, &with_stores])?;
         Ok(running)
     }
 
-    fn listen(&mut self, settings: &GatewaySettings, pages: &Router) -> Result<()> {
+    /// Serves what the settings name. External key stores are on listeners that want certificates of their
+    /// callers, if there are some, and else on all.
+    fn listen(&mut self, settings: &GatewaySettings, [pages, with_stores]: [&Router; 2]) -> Result<()> {
         let seen = self.seen.clone();
+        let stores_want_certificates = settings.listeners.iter().any(|one| one.client_authorities.is_some());
         for (listener, connections) in settings.listeners.iter().zip(&*seen.listeners) {
             let acceptor = tls::acceptor(listener)?;
+            let has_stores = !stores_want_certificates || listener.client_authorities.is_some();
+            let pages = if has_stores { with_stores } else { pages };
             let address = self.serve(&listener.address, acceptor, pages.clone(), connections)?;
             self.addresses.push(address);
         }
@@ -263,6 +268,7 @@ impl Drop for Running {
                 let _ = task.await;
             }
         });
+        self.sockets.clear();
         // Streams of the page end with it.
         self.collector.end();
         let graceful = std::mem::take(&mut *self.graceful.lock());

@@ -10,8 +10,8 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::NoClientAuth;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoClientAuth, NoServerSessionStorage};
 use tokio_rustls::TlsAcceptor;
 
 use crate::{Error, Result};
@@ -31,6 +31,11 @@ pub(crate) fn acceptor(listener: &GatewayListener) -> Result<Option<TlsAcceptor>
         .and_then(|builder| builder.with_client_cert_verifier(verifier).with_single_cert(chain, private_key))
         .map_err(|e| wrong(certificate, format!("does not fit the key {}: {e}", key.display())))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    if listener.client_authorities.is_some() {
+        // A session that is resumed is not asked for its certificate again, which may have ended.
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+    }
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 

@@ -61,6 +61,7 @@ fn all() -> Vec<(Operation, &'static str)> {
     };
     let block = BlockHeader::of(&NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 1)).expect("it fits");
     let gcm = |nonce: Option<Vec<u8>>| Use::GcmEncrypt { additional: Vec::new(), nonce };
+    let xaes = |nonce: Option<[u8; 24]>| Use::XaesEncrypt { additional: Vec::new(), nonce };
     let whole = |mode, nonce| Message { mode, nonce, additional: Vec::new(), bytes: 1 };
     let encrypted = |mode, nonce: Option<Vec<u8>>| Use::MessageEncrypt {
         message: whole(mode, nonce),
@@ -126,6 +127,9 @@ fn all() -> Vec<(Operation, &'static str)> {
         (to_use(encrypted(Mode::GcmSiv, Some(vec![1; 12]))), "encrypt k gcm-siv, !decrypt k gcm-siv"),
         (to_use(encrypted(Mode::GcmSiv, None)), "encrypt k gcm-siv"),
         (to_use(encrypted(Mode::Siv, None)), "encrypt k siv"),
+        (to_use(xaes(None)), "encrypt k xaes"),
+        (to_use(xaes(Some([1; 24]))), "encrypt k xaes, !decrypt k xaes"),
+        (to_use(Use::XaesDecrypt { nonce: [1; 24], additional: Vec::new() }), "decrypt k xaes"),
         (to_use(decrypted(Mode::Siv)), "decrypt k siv"),
         (
             to_use(Use::Tokenize(Tokenize {

@@ -34,8 +34,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", requires = "raw")]
     key_version: Option<u32>,
 
-    /// Bytes of the nonce that IN begins with (gcm with --raw, and ccm) [default: 12]. With gcm and another
-    /// length than 12, messages have at most 64 KiB
+    /// Bytes of the nonce that IN begins with (gcm with --raw, and ccm) [default: 12, and 24 for xaes, which
+    /// has no other]. With gcm and another length than 12, messages have at most 64 KiB
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1..=1024))]
     nonce_bytes: Option<u16>,
 
@@ -146,7 +146,7 @@ fn attempt(
             let mut all = Cursor::new(beginning).chain(input);
             client.open_bound(key, additional.first().map(Vec::as_slice), &mut all, to, &mut tell)
         }
-        Mode::Gcm | Mode::Xaes => aead()?.decrypt_stream(&mut input.seekable()?, to, &mut tell),
+        Mode::Gcm | Mode::Xaes => aead()?.decrypt_stream(&mut input.seekable(beginning)?, to, &mut tell),
         mode if mode.most_whole().is_some() => {
             aead()?.decrypt_gathered(&mut Cursor::new(beginning).chain(input), to)
         }

@@ -69,7 +69,8 @@ pub struct Properties {
     #[arg(long, value_name = "HEX")]
     attributes: Option<String>,
 
-    /// The most blocks that may ever be computed under the key [default: 2^32; 2^20 for blocks of 8 bytes]
+    /// The most blocks that may ever be computed under the key [default: 2^32; 2^20 for blocks of 8 bytes,
+    /// 2^48 for xaes]
     #[arg(long, value_name = "BLOCKS")]
     budget: Option<u64>,
 }

@@ -18,6 +18,11 @@ fn encryption_and_decryption_take_the_mode_of_the_key() {
         place.run(&format!("decrypt --key {key} f.{key} g --force{raw}"));
         assert_eq!(place.read("g"), b"a message", "{key}");
     }
+    place.run("key generate xaes --modes xaes --cipher aes-256");
+    place.run("encrypt --key xaes f f.xaes");
+    place.run("decrypt --key xaes f.xaes g --force");
+    assert_eq!(place.read("g"), b"a message");
+    assert_eq!(place.pipe("decrypt --key xaes -", &place.read("f.xaes")), b"a message");
     let message = place.fails("encrypt --key ctr6 f out");
     assert!(message.contains("ctr authenticates nothing") && message.contains("--raw"), "{message}");
     let message = place.fails("decrypt --key gcm0 f out");

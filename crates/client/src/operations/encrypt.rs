@@ -89,8 +89,7 @@ impl<'c> KeyHandle<'c> {
         Aead::new(self, Mode::GcmSiv)
     }
 
-    /// Messages of XAES-256-GCM (C2SP): nonces of 24 bytes, so one key is good for as many messages as there
-    /// will be.
+    /// Messages of XAES-256-GCM (C2SP): nonces of 24 bytes, so one key is good for 2^48 blocks.
     pub fn xaes(&self) -> Aead<'_> {
         Aead::new(self, Mode::Xaes)
     }

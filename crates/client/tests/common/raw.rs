@@ -145,6 +145,7 @@ pub fn use_of(name: &str, how: Use) -> Operation {
         Use::EcbEncrypt { .. } | Use::EcbDecrypt { .. } => Mode::Ecb,
         Use::MessageEncrypt { ref message, .. } | Use::MessageDecrypt { ref message, .. } => message.mode,
         Use::Tokenize(_) => Mode::Ff1,
+        Use::XaesEncrypt { .. } | Use::XaesDecrypt { .. } => Mode::Xaes,
         _ => Mode::Gcm,
     };
     Operation::Use(operations::UseKey { key: name_for(name, mode), id: None, how })

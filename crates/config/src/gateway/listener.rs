@@ -41,6 +41,12 @@ impl GatewayListener {
                 "it has client_authorities and no TLS: certificates of callers come with TLS; add certificate and key",
             ));
         }
+        if let Some(name) = self.client_names.iter().find(|name| !is_of_host(name)) {
+            let shown: String = name.chars().take(80).collect();
+            return Err(Error::misuse(format!(
+                "{shown:?} in client_names is no name of a host; write for example cks.kms.eu-central-1.amazonaws.com"
+            )));
+        }
         if self.client_authorities.is_none() && !self.client_names.is_empty() {
             return Err(Error::misuse(
                 "it has client_names and no client_authorities: anybody could sign a certificate with such a name; name the file of the authorities",
@@ -86,6 +92,12 @@ pub(super) fn check_loopback(address: &str) -> Result<()> {
              give a [[listener]] a certificate and a key for TLS"
         ))),
     }
+}
+
+/// Whether it can be the name of a host in a certificate.
+fn is_of_host(name: &str) -> bool {
+    let of_host = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    (1..=253).contains(&name.len()) && name.chars().all(of_host)
 }
 
 fn socket_address(address: &str) -> Result<SocketAddr> {

@@ -65,6 +65,13 @@ fn errors_name_the_line_and_what_to_do() {
             with("certificate = 'tls.crt'\n", "certificate = 'tls.crt'\nclient_names = ['kms']\n"),
             vec!["line 7", "no client_authorities"],
         ),
+        (
+            with(
+                "certificate = 'tls.crt'\n",
+                "certificate = 'tls.crt'\nclient_authorities = 'a'\nclient_names = ['k m']\n",
+            ),
+            vec!["line 7", "\"k m\" in client_names"],
+        ),
         (with("'kubernetes'", "'a/b'"), vec!["line 12", "the kms \"cluster\"", "cannot name a key"]),
         (
             with("name = 'billing'", "name = 'cluster'"),
@@ -212,6 +219,8 @@ fn a_key_of_an_external_key_store_is_for_the_principals_and_keys_that_it_names()
     assert!(!of(&["other"], &[]).allows(role, key));
     assert!(!of(&["arn:aws:iam::1122:role"], &[]).allows(role, key), "a beginning is not enough");
     assert!(!of(&["*"], &["?*"]).allows(role, ""));
+    assert!(of(&["AWS Internal"], &[]).allows("AWS Internal", key));
+    assert!(!of(&["*"], &[]).allows(&"a".repeat(2049), key), "longer than an ARN");
 }
 
 #[test]
@@ -232,7 +241,7 @@ fn errors_of_external_key_stores_name_the_line_and_what_to_do() {
         (with_path("/kms/xks/v1").replace("id = 'a'", "id = ''"), vec!["no id of a key"]),
         (with_path("/kms/xks/v1").replace("'orders'", "'or ders'"), vec!["cannot name a key"]),
         (
-            with_path("/kms/xks/v1").replace("' }]", "', principals = ['arn: ö'] }]"),
+            with_path("/kms/xks/v1").replace("' }]", "', principals = ['arn:ö'] }]"),
             vec!["no pattern of ARNs"],
         ),
         (with_path("/kms/xks/v1").replace("' }]", "', kms_keys = [''] }]"), vec!["no pattern of ARNs"]),

@@ -11,7 +11,7 @@ const END: &str = "/kms/xks/v1";
 const MOST: usize = 128;
 /// Milliseconds within which a request is answered, if nothing else is said.
 const ANSWER_MS: u64 = 240;
-/// The most characters of a pattern of ARNs.
+/// The most bytes of an ARN, and of a pattern of them.
 const MOST_OF_ARN: usize = 2048;
 
 /// An external key store of AWS KMS: the gateway is its proxy, on all listeners (`[[xks]]`).
@@ -89,8 +89,8 @@ impl GatewayXksKey {
             )));
         }
         for pattern in self.principals.iter().chain(&self.kms_keys) {
-            let fits =
-                (1..=MOST_OF_ARN).contains(&pattern.len()) && pattern.chars().all(|c| c.is_ascii_graphic());
+            let fits = (1..=MOST_OF_ARN).contains(&pattern.len())
+                && pattern.chars().all(|c| c == ' ' || c.is_ascii_graphic());
             if !fits {
                 let shown: String = pattern.chars().take(80).collect();
                 return Err(Error::misuse(format!(
@@ -104,7 +104,9 @@ impl GatewayXksKey {
     /// Whether it encrypts and decrypts for this principal of AWS and this key of KMS.
     pub fn allows(&self, principal: &str, kms_key: &str) -> bool {
         let fits = |patterns: &[String], name: &str| {
-            patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name))
+            let is_one =
+                || name.len() <= MOST_OF_ARN && patterns.iter().any(|pattern| matches(pattern, name));
+            patterns.is_empty() || is_one()
         };
         fits(&self.principals, principal) && fits(&self.kms_keys, kms_key)
     }

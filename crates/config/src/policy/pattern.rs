@@ -1,5 +1,5 @@
 //! Patterns of keys' names: `*` stands for any characters, `?` for one. The time is at most the product of
-//! the two lengths, for any number of stars, and both lengths are bounded.
+//! the two lengths, for any number of stars. Callers bound both.
 
 use crate::{Error, Result};
 

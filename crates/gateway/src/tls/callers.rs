@@ -1,5 +1,6 @@
-//! Certificates of callers: signed by one of some authorities, and with one of some names. So KMS of AWS can be
-//! known by its own certificate before it is read.
+//! Certificates of callers: signed by one of some authorities, and with one of some names among the
+//! alternative names of its subject. So KMS of AWS is known by its own certificate before anything of it is
+//! read. There are no lists of revoked certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +11,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error as TlsError, RootCertStore,
-    SignatureScheme,
-};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error as TlsError, RootCertStore, SignatureScheme};
 
 use super::{certificates, wrong};
 use crate::Result;
@@ -24,8 +22,9 @@ pub(super) fn verifier(authorities: &Path, names: &[String]) -> Result<Arc<dyn C
     for certificate in certificates(authorities)? {
         roots.add(certificate).map_err(|e| wrong(authorities, format!("has no authority: {e}")))?;
     }
-    let no_name =
-        |name: &str| wrong(authorities, format!("stands beside {name:?}, which is no name of a certificate"));
+    let no_name = |name: &str| {
+        wrong(authorities, format!("stands beside {name:?} in client_names, which is no name of a host"))
+    };
     let names = names
         .iter()
         .map(|name| ServerName::try_from(name.clone()).map_err(|_| no_name(name)))
@@ -44,6 +43,12 @@ struct Named {
     names: Vec<ServerName<'static>>,
 }
 
+impl Named {
+    fn shown(&self) -> String {
+        self.names.iter().map(|name| name.to_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl ClientCertVerifier for Named {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         self.signed.root_hint_subjects()
@@ -59,7 +64,9 @@ impl ClientCertVerifier for Named {
         let certificate = ParsedCertificate::try_from(end_entity)?;
         match self.names.iter().any(|name| verify_server_name(&certificate, name).is_ok()) {
             true => Ok(verified),
-            false => Err(TlsError::InvalidCertificate(CertificateError::ApplicationVerificationFailure)),
+            false => {
+                Err(TlsError::General(format!("the certificate has none of the names {}", self.shown())))
+            }
         }
     }
 

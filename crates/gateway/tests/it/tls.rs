@@ -6,10 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use polyclave_gateway::Running as Gateway;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedKey, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedKey, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+};
 use rustls::client::WantsClientCert;
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, ConfigBuilder, HandshakeKind, RootCertStore, StreamOwned};
 
 use crate::common::{Ask, World};
 
@@ -50,9 +52,12 @@ fn trusting(made: &CertifiedKey<KeyPair>) -> ConfigBuilder<ClientConfig, WantsCl
     builder.with_safe_default_protocol_versions().expect("versions").with_root_certificates(roots)
 }
 
-fn connected(address: SocketAddr, config: ClientConfig) -> StreamOwned<ClientConnection, TcpStream> {
+fn connected(
+    address: SocketAddr,
+    config: impl Into<Arc<ClientConfig>>,
+) -> StreamOwned<ClientConnection, TcpStream> {
     let name = ServerName::try_from("localhost").expect("a name");
-    let session = ClientConnection::new(Arc::new(config), name).expect("a session");
+    let session = ClientConnection::new(config.into(), name).expect("a session");
     StreamOwned::new(session, TcpStream::connect(address).expect("connected"))
 }
 
@@ -84,17 +89,37 @@ fn callers_need_a_certificate_with_the_name_and_of_the_authority_that_the_listen
         world.write_settings(&format!("{listener}client_names = [\"kms.test\", \"cks.test\"]\n{listener}"));
     world.start_gateway();
     let all: Vec<SocketAddr> = world.gateway.as_ref().expect("it runs").addresses().to_vec();
-    let served = |of: &Issuer<'_, KeyPair>, name: &str| {
+    let served_with = |of: &Issuer<'_, KeyPair>, params: &CertificateParams| {
         let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new([name.to_owned()]).expect("a name");
         let certificate = params.signed_by(&key, of).expect("signed").der().clone();
         let key = PrivatePkcs8KeyDer::from(key.serialize_der());
         let config = trusting(&made).with_client_auth_cert(vec![certificate], key.into()).expect("it fits");
         [all[0], all[1]].map(|address| is_served(address, config.clone()))
     };
+    let named = |name: &str| CertificateParams::new([name.to_owned()]).expect("a name");
+    let served = |of: &Issuer<'_, KeyPair>, name: &str| served_with(of, &named(name));
     assert_eq!(served(&ours, "cks.test"), [true, true]);
     assert_eq!(served(&ours, "x.cks.test"), [false, true], "the second listener takes all names");
     assert_eq!(served(&other, "kms.test"), [false, false]);
+    let mut ended = named("cks.test");
+    (ended.not_before, ended.not_after) =
+        (rcgen::date_time_ymd(2020, 1, 1), rcgen::date_time_ymd(2021, 1, 1));
+    assert_eq!(served_with(&ours, &ended), [false, false]);
+    let mut of_a_server = named("cks.test");
+    of_a_server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    assert_eq!(served_with(&ours, &of_a_server), [false, false]);
+    // A session is not resumed: its certificate would not be asked for again.
+    let key = KeyPair::generate().expect("a key");
+    let certificate = named("cks.test").signed_by(&key, &ours).expect("signed").der().clone();
+    let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+    let config = trusting(&made).with_client_auth_cert(vec![certificate], key.into()).expect("it fits");
+    let config = Arc::new(config);
+    for _ in 0..2 {
+        let mut stream = connected(all[0], config.clone());
+        let asked = stream.write_all(b"GET /v1/sys/health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        asked.and_then(|()| stream.read_exact(&mut [0; 12])).expect("answered");
+        assert_eq!(stream.conn.handshake_kind(), Some(HandshakeKind::Full));
+    }
     assert!(all.iter().all(|address| !is_served(*address, trusting(&made).with_no_client_auth())));
     std::fs::write(world.dir.path().join("callers.pem"), "nothing").expect("written");
     let refused = Gateway::start(&world.file()).err().expect("refused").to_string();

@@ -45,7 +45,7 @@ const MAX_BLOCKS: u64 = (1 << 32) - 2;
 /// Blocks that the hash takes in one call.
 const HASHED_AT_ONCE: usize = 16384;
 /// Bytes that are hashed without a product, if they are all of a message.
-const HASHED_FREELY: usize = 128 * BLOCK;
+pub(super) const HASHED_FREELY: usize = 128 * BLOCK;
 /// The most blocks of a message whose keystream is computed, on decryption, before its tag has fitted.
 const SHORT: u64 = (OPENED / BLOCK) as u64;
 
@@ -160,6 +160,7 @@ fn only_for_aes(what: &str) -> Refusal {
 
 /// One message: its nonce, its hash so far, and the keystream that was given out.
 struct Message {
+    mode: api::Mode,
     additional: u64,
     nonce: Nonce,
     /// Whether the nodes have the circuits of single blocks.
@@ -183,17 +184,18 @@ impl Message {
         if nonce.hides_counters() && !is_aes {
             return Err(only_for_aes("nonces of another length than 12 bytes"));
         }
-        Message::with(nonce, additional, is_aes)
+        Message::with(api::Mode::Gcm, nonce, additional, is_aes)
     }
 
     /// With a key of its own, which is one of AES.
     fn with_own_key(nonce: [u8; XAES_NONCE], additional: &[u8]) -> Result<Self, Refusal> {
-        Message::with(Nonce::Extended(nonce), additional, true)
+        Message::with(api::Mode::Xaes, Nonce::Extended(nonce), additional, true)
     }
 
-    fn with(nonce: Nonce, additional: &[u8], is_aes: bool) -> Result<Self, Refusal> {
+    fn with(mode: api::Mode, nonce: Nonce, additional: &[u8], is_aes: bool) -> Result<Self, Refusal> {
         refuse_long_additional(additional.len())?;
         Ok(Message {
+            mode,
             additional: additional.len() as u64,
             nonce,
             is_aes,
@@ -489,7 +491,7 @@ impl Mode for Decrypt {
             Step::Absorb { ciphertext } if !self.checked => message.admit_absorb(ciphertext.len()),
             Step::Check { tag } if !self.checked => {
                 let wrong = |message| Refusal::new(Reason::Malformed, message);
-                api::Mode::Gcm.check_tag(tag.len()).map_err(wrong)?;
+                message.mode.check_tag(tag.len()).map_err(wrong)?;
                 if tag.len() < BLOCK && !message.is_aes {
                     return Err(only_for_aes("short tags"));
                 }
@@ -581,6 +583,11 @@ mod tests {
         assert_eq!(message.admit(&Step::Open { ciphertext: bytes(33), tag: [0; BLOCK], last: true }), Ok(3));
         let message = Encrypt::with_own_key(None, &[]).expect("it fits");
         assert_eq!(message.blocks_at_start(), 4);
+        for len in [12, 15] {
+            let mut message = Decrypt::with_own_key([1; XAES_NONCE], &[]).expect("it fits");
+            let refusal = message.admit(&Step::Check { tag: bytes(len) }).expect_err("refused");
+            assert!(refusal.message.contains("xaes has tags of 16 bytes"), "{refusal:?}");
+        }
     }
 
     #[test]

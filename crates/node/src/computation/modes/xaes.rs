@@ -12,9 +12,9 @@
 //!
 //! A client that chooses nonces can have the keystream of an old message, as with GCM.
 //!
-//! Cost: for each message 2 blocks, a key schedule and E(0), beside what GCM takes; for a message of m blocks
-//! with additional data and lengths m - 1 products in a logarithmic number of rounds, if m is at most 128,
-//! and else the powers of a key of GCM.
+//! Cost: for each message 2 blocks, a key schedule and E(0), beside what GCM takes. For m blocks of message,
+//! additional data and lengths m - 1 products in a logarithmic number of rounds, if m is at most 129, and
+//! else the powers of a key of GCM.
 
 use polyclave_api::{Derivation, XAES_NONCE};
 use polyclave_protocol::any::AnyShared;
@@ -23,7 +23,7 @@ use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::{Elements, ServiceSession};
 
 use super::StepError;
-use super::gcm::{BLOCK, counters, hashed};
+use super::gcm::{BLOCK, HASHED_FREELY, counters, hashed};
 use super::nonce::PLAIN;
 use crate::computation::Computation;
 use crate::computation::derive::derive;
@@ -86,7 +86,7 @@ impl MessageKey {
         is_last: bool,
         at: &mut Computation<'_>,
     ) -> Result<Elements, StepError> {
-        if is_last && so_far.is_none() {
+        if is_last && so_far.is_none() && blocks.len() <= HASHED_FREELY + BLOCK {
             let blocks = blocks.as_chunks::<BLOCK>().0;
             return Ok(hash_public_once(&self.hash, blocks, at.protocol.arithmetic(), at.net)?);
         }
