@@ -75,4 +75,5 @@ def keys(cluster):
     with polyclave.Client(cluster) as client:
         for mode in ("gcm", "siv", "ccm", "gcm-siv", "ctr", "cbc", "ecb", "cmac"):
             client.generate(f"of-{mode}", modes=[mode])
+        client.generate("of-xaes", cipher="aes-256", modes=["xaes"])
     return lambda mode: f"of-{mode}"

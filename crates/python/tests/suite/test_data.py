@@ -239,7 +239,7 @@ def test_a_stream_of_text_is_refused(client, keys):
         client.seal_stream(keys("gcm"), io.StringIO("a secret"), io.BytesIO())
 
 
-@pytest.mark.parametrize("mode", ["gcm", "siv", "ccm", "gcm-siv", "ctr", "cbc", "ecb"])
+@pytest.mark.parametrize("mode", ["gcm", "xaes", "siv", "ccm", "gcm-siv", "ctr", "cbc", "ecb"])
 def test_every_mode_decrypts_what_it_encrypted(client, keys, mode, tmp_path):
     data, key = b"a secret of thirty-three bytes ..", keys(mode)
     encrypted = client.encrypt(key, data, mode=mode)
