@@ -3,6 +3,7 @@
 
 mod access_key;
 mod listener;
+mod login;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -18,7 +19,8 @@ use crate::{Error, Result, check_name, private, text};
 
 pub use access_key::{ACCESS_KEY_RIGHTS, GatewayAccessKey};
 pub use listener::{GatewayListener, KmsListener};
-pub use token::{GatewayToken, TOKEN_RIGHTS};
+pub use login::{GatewayLogin, GatewayLoginRole, KeysPlace, LoginKind, SignatureAlgorithm};
+pub use token::{GatewayGrant, GatewayToken, TOKEN_RIGHTS};
 pub use transform::{
     GatewayAlphabet, GatewayRole, GatewayTemplate, GatewayTransform, GatewayTransformation, TweakSource,
 };
@@ -46,6 +48,8 @@ pub struct GatewaySettings {
     pub kms: Vec<KmsListener>,
     /// Who may use Vault's API.
     pub tokens: Vec<GatewayToken>,
+    /// Who may log in for a token of Vault's API.
+    pub logins: Vec<GatewayLogin>,
     /// The external key stores of AWS KMS, of which it is the proxy.
     pub xks: Vec<GatewayXks>,
     /// Who may use the API of AWS Payment Cryptography, and those of external key stores.
@@ -70,6 +74,9 @@ pub struct GatewayLimits {
     pub memory_mib: usize,
     /// Seconds within which a request is answered.
     pub request_seconds: u64,
+    /// Tokens of logins that are in force at the same time. One more takes the place of the oldest one of the
+    /// identity that has most.
+    pub tokens_of_logins: usize,
 }
 
 impl Default for GatewayLimits {
@@ -80,6 +87,7 @@ impl Default for GatewayLimits {
             connections: 256,
             memory_mib: 256,
             request_seconds: 90,
+            tokens_of_logins: 10_000,
         }
     }
 }
@@ -100,6 +108,8 @@ struct Text {
     xks: Vec<Spanned<GatewayXks>>,
     #[serde(default)]
     token: Vec<Spanned<GatewayToken>>,
+    #[serde(default)]
+    login: Vec<Spanned<GatewayLogin>>,
     #[serde(default)]
     access_key: Vec<Spanned<GatewayAccessKey>>,
     #[serde(default)]
@@ -122,7 +132,7 @@ impl GatewaySettings {
 
     /// Reads settings. An error names the line, and the entry if it can be read.
     pub fn parse(text: &str) -> Result<GatewaySettings> {
-        let Text { client, http_listen, limits, listener, kms, xks, token, access_key, transform } =
+        let Text { client, http_listen, limits, listener, kms, xks, token, login, access_key, transform } =
             text::parse(text)?;
         let at = |start: usize| text[..start].bytes().filter(|b| *b == b'\n').count() + 1;
         limits.check()?;
@@ -164,6 +174,16 @@ impl GatewaySettings {
             checked.map_err(|e| placed(e, line, &format!("the token {:?}", entry.name)))?;
             hashes.push(entry);
         }
+        let mut mounts: Vec<&str> = Vec::new();
+        for one in &login {
+            let (line, entry) = (at(one.span().start), one.get_ref());
+            let checked = entry.check().and_then(|()| match mounts.contains(&entry.path.as_str()) {
+                true => Err(Error::misuse("another [[login]] has this path")),
+                false => entry.roles.iter().try_for_each(|role| names.take(&role.name)),
+            });
+            checked.map_err(|e| placed(e, line, &format!("the login {:?}", entry.path)))?;
+            mounts.push(&entry.path);
+        }
         let mut ids: Vec<&str> = Vec::new();
         for one in &access_key {
             let (line, entry) = (at(one.span().start), one.get_ref());
@@ -182,6 +202,11 @@ impl GatewaySettings {
                  shows",
             ));
         }
+        if listener.is_empty() && !login.is_empty() {
+            return Err(Error::misuse(
+                "there is a [[login]] and no [[listener]]: nobody could log in; add one with certificate and key",
+            ));
+        }
         if listener.is_empty() && !xks.is_empty() {
             return Err(Error::misuse(
                 "there is an [[xks]] and no [[listener]]: KMS could not ask anything; add one with certificate and key",
@@ -195,6 +220,7 @@ impl GatewaySettings {
             kms: kms.into_iter().map(Spanned::into_inner).collect(),
             xks: xks.into_iter().map(Spanned::into_inner).collect(),
             tokens: token.into_iter().map(Spanned::into_inner).collect(),
+            logins: login.into_iter().map(Spanned::into_inner).collect(),
             access_keys: access_key.into_iter().map(Spanned::into_inner).collect(),
             transform,
         })
@@ -205,6 +231,7 @@ impl GatewaySettings {
         self.client = dir.join(&self.client);
         self.kms.iter_mut().for_each(|kms| kms.socket = dir.join(&kms.socket));
         self.access_keys.iter_mut().for_each(|key| key.place_in(dir));
+        self.logins.iter_mut().for_each(|login| login.place_in(dir));
         for listener in &mut self.listeners {
             listener.files().for_each(|path| *path = dir.join(&*path));
         }
@@ -218,6 +245,7 @@ impl GatewayLimits {
             ("waiting_per_token", self.waiting_per_token as u64),
             ("connections", self.connections as u64),
             ("request_seconds", self.request_seconds),
+            ("tokens_of_logins", self.tokens_of_logins as u64),
         ];
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(Error::misuse(format!(
@@ -241,10 +269,10 @@ struct Names<'t>(Vec<&'t str>);
 
 impl<'t> Names<'t> {
     fn take(&mut self, name: &'t str) -> Result<()> {
-        check_name("token, access key or kms", name)?;
+        check_name("token, role of a login, access key or kms", name)?;
         if self.0.contains(&name) {
             return Err(Error::misuse(
-                "another token, access key or kms has this name, and the audit logs of the nodes could not tell them apart; take another one",
+                "another token, role of a login, access key or kms has this name, and the audit logs of the nodes could not tell them apart; take another one",
             ));
         }
         self.0.push(name);

@@ -4,12 +4,21 @@ use polyclave_api::{KeyInfo, Mode, Reason};
 use polyclave_client::{Client, Error as ClientError};
 use polyclave_config::{ClientDir, GatewaySettings};
 
+use crate::login::Login;
 use crate::transform::Transformations;
 use crate::{Error, Result, tls};
 
-/// Looks for all files that the settings name, and asks the nodes for all keys. Returns why the nodes could
-/// not be asked, if so: then the keys are not checked.
-pub fn check(settings: &GatewaySettings) -> Result<Option<String>> {
+/// What was found out.
+pub struct Checked {
+    /// Why the nodes could not be asked, if so: then the keys are not checked.
+    pub nodes: Option<String>,
+    /// How many keys each login's issuer has, or why its server could not be asked.
+    pub logins: Vec<std::result::Result<usize, String>>,
+}
+
+/// Looks for all files that the settings name, asks the servers of issuers for their keys, and the nodes for
+/// all keys.
+pub fn check(settings: &GatewaySettings) -> Result<Checked> {
     Transformations::new(&settings.transform)?;
     for listener in &settings.listeners {
         tls::acceptor(listener)?;
@@ -24,6 +33,7 @@ pub fn check(settings: &GatewaySettings) -> Result<Option<String>> {
             return Err(Error::Listen { place: kms.socket.display().to_string(), error });
         }
     }
+    let logins = check_logins(settings)?;
     let client = Client::open(&ClientDir::open(&settings.client)?)?;
     let of_kms = settings
         .kms
@@ -46,11 +56,19 @@ pub fn check(settings: &GatewaySettings) -> Result<Option<String>> {
             Err(ClientError::Refused { refusal, .. }) if refusal.reason == Reason::NoSuchKey => {
                 wrong.push(format!("{whose}: the nodes have no key {key:?}"));
             }
-            Err(e) if wrong.is_empty() => return Ok(Some(e.to_string())),
+            Err(e) if wrong.is_empty() => return Ok(Checked { nodes: Some(e.to_string()), logins }),
             Err(_) => break,
         }
     }
-    if wrong.is_empty() { Ok(None) } else { Err(Error::Keys(wrong.join("; "))) }
+    if wrong.is_empty() { Ok(Checked { nodes: None, logins }) } else { Err(Error::Keys(wrong.join("; "))) }
+}
+
+/// Reads the files of all logins, and asks their issuers.
+fn check_logins(settings: &GatewaySettings) -> Result<Vec<std::result::Result<usize, String>>> {
+    let logins = settings.logins.iter().map(|login| Login::new(login, None)).collect::<Result<Vec<_>>>()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let keys = |login: &Login| runtime.block_on(login.keys()).map_err(|refused| refused.to_string());
+    Ok(logins.iter().map(keys).collect())
 }
 
 /// A mode that a key has to be for, with its name.

@@ -35,6 +35,14 @@ pub enum Error {
         /// What is wrong and what to do.
         detail: String,
     },
+    /// A file with public keys of an issuer.
+    #[error("{}: {detail}", path.display())]
+    KeysFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        detail: String,
+    },
     /// A transformation that cannot be meant.
     #[error("the transformation {name:?} under [transform]: {message}")]
     Transformation {

@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     Full,
     /// The token has too many connections.
     Crowded,
+    /// Too many logins from its address failed; more are taken after so many seconds.
+    Hasty(u64),
     /// It took too long.
     Late,
     /// The nodes cannot serve at the moment.
@@ -78,6 +80,9 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Failure::TooLong(most) => return write!(f, "the request is longer than {} KiB", most >> 10),
+            Failure::Hasty(seconds) => {
+                return write!(f, "too many logins from this address failed; log in again in {seconds} s");
+            }
             Failure::Bad(message)
             | Failure::Denied(message)
             | Failure::Unavailable(message)

@@ -3,7 +3,7 @@
 //! nodes are.
 //!
 //! ```text
-//! listen.rs (loopback, TLS, Unix sockets)        tokens.rs (who may ask for what), connections.rs, memory.rs (and how much of the gateway)
+//! listen.rs (loopback, TLS, Unix sockets)        tokens.rs (who may ask for what), login.rs (and who gets a token), connections.rs, memory.rs (and how much of the gateway)
 //!     |                     |
 //! vault.rs, ui.rs, kms.rs; signed.rs: aws.rs, xks.rs    look.rs (whether the nodes can serve); dashboard.rs: ui.rs alone
 //!     \                     /
@@ -26,10 +26,12 @@ mod error;
 mod failure;
 mod kms;
 mod listen;
+mod login;
 mod look;
 mod make_access_key;
 mod make_certificate;
 mod make_token;
+mod mark;
 mod memory;
 mod nodes;
 mod queue;
@@ -44,7 +46,7 @@ mod vault;
 mod versions;
 mod xks;
 
-pub use check::check;
+pub use check::{Checked, check};
 pub use dashboard::Dashboard;
 pub use error::{Error, Result};
 pub use make_access_key::make_access_key;

@@ -71,11 +71,12 @@ pub(crate) async fn serve(
         // Answers are short; waiting for more to send would only delay them.
         let _ = stream.set_nodelay(true);
         let (tls, pages, watcher, told) = (tls.clone(), pages.clone(), watcher(), told.clone());
-        connections.take(Whose::at(from.ip()), move |peer| async move {
+        let whose = Whose::at(from.ip());
+        connections.take(whose.clone(), move |peer| async move {
             match tls {
-                None => answer(stream, pages, watcher, peer).await,
+                None => answer(stream, pages, watcher, (peer, whose)).await,
                 Some(tls) => match timeout(HANDSHAKE, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => answer(stream, pages, watcher, peer).await,
+                    Ok(Ok(stream)) => answer(stream, pages, watcher, (peer, whose)).await,
                     // A caller that does not get through the handshake gets no answer.
                     Ok(Err(error)) if told.is_due() => {
                         tracing::warn!(%from, %error, "no session of TLS with a caller; others like it are not told for a second");
@@ -108,14 +109,15 @@ async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     pages: Router,
     watcher: Watcher,
-    peer: Peer,
+    (peer, from): (Peer, Whose),
 ) {
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let (pages, peer) = (pages.clone(), peer.clone());
+        let (pages, peer, from) = (pages.clone(), peer.clone(), from.clone());
         async move {
             let _under_way = peer.begin();
             peer.take_turn().await;
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(from);
             let response = pages.oneshot(request).await?;
             Ok::<_, Infallible>(response.map(|body| Answered { body, _under_way }))
         }

@@ -18,15 +18,20 @@ pub fn make_token(
     rights: &[Right],
     keys: &[String],
 ) -> Result<(Zeroizing<String>, GatewayToken)> {
-    let mut drawn = Zeroizing::new([0; 32]);
-    random_bytes(&mut *drawn).map_err(polyclave_client::Error::from)?;
-    let encoded = Zeroizing::new(URL_SAFE_NO_PAD.encode(*drawn));
-    let token = Zeroizing::new([PREFIX, &encoded].concat());
+    let token = random_token()?;
     polyclave_config::check_name("token", name)?;
     let hash = GatewayToken::hash_of(&token);
     let entry = GatewayToken { name: name.into(), hash, rights: rights.to_vec(), keys: keys.to_vec() };
     entry.check()?;
     Ok((token, entry))
+}
+
+/// Draws a token.
+pub(crate) fn random_token() -> Result<Zeroizing<String>> {
+    let mut drawn = Zeroizing::new([0; 32]);
+    random_bytes(&mut *drawn).map_err(polyclave_client::Error::from)?;
+    let encoded = Zeroizing::new(URL_SAFE_NO_PAD.encode(*drawn));
+    Ok(Zeroizing::new([PREFIX, &encoded].concat()))
 }
 
 #[cfg(test)]

@@ -1,27 +1,36 @@
-//! The tokens and access keys that are in force. The file is looked at with every request, so that a token
-//! that was revoked stops at once.
+//! The tokens and access keys that are in force, and who may log in for one. The file is looked at with every
+//! request, so that a token that was revoked stops at once.
+
+mod given;
 
 use std::collections::HashMap;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use parking_lot::{Mutex, RwLock};
 use polyclave_client::Client;
-use polyclave_config::{GatewayAccessKey, GatewaySettings, GatewayToken};
+use polyclave_config::{
+    GatewayAccessKey, GatewayGrant, GatewayLogin, GatewayLoginRole, GatewaySettings, GatewayToken,
+};
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::Result;
+use crate::login::{Login, Refused};
+use crate::make_token::random_token;
+use crate::mark::Mark;
 use crate::memory::TURNS;
 use crate::nodes::Asker;
+use given::Given;
+pub(crate) use given::Session;
 
-/// A token, and the client as which the gateway asks the nodes for it.
+/// A token of the file, or those of all who have logged in as one role; and the client as which the gateway
+/// asks the nodes for them.
 pub(crate) struct Token {
-    pub(crate) entry: GatewayToken,
+    pub(crate) entry: GatewayGrant,
     pub(crate) asker: Asker,
     /// Its long requests take turns for its share of the memory.
     pub(crate) turns: Arc<Semaphore>,
@@ -58,6 +67,16 @@ struct InForce {
     tokens: ByHash,
     /// By their ids, which are no secrets.
     access_keys: HashMap<String, Arc<AccessKey>>,
+    /// By their paths.
+    logins: HashMap<String, Arc<Login>>,
+    /// By their names, which no two logins have in common.
+    roles: HashMap<String, Role>,
+}
+
+struct Role {
+    token: Arc<Token>,
+    /// Whom it lets in.
+    admission: GatewayLogin,
 }
 
 /// See the [module](self).
@@ -67,6 +86,8 @@ pub(crate) struct Tokens {
     in_force: RwLock<Arc<InForce>>,
     /// The file that was read last, whether or not it was right.
     read: Mutex<Read>,
+    /// The tokens of those who have logged in.
+    given: Given,
 }
 
 struct Read {
@@ -74,25 +95,11 @@ struct Read {
     settings: GatewaySettings,
 }
 
-/// What changes when a file is written or replaced.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Mark {
-    file: (u64, u64),
-    bytes: u64,
-    written: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Mark {
-    fn of(file: &Path) -> Option<Mark> {
-        let of = |data: Metadata| Mark {
-            file: (data.dev(), data.ino()),
-            bytes: data.len(),
-            written: (data.mtime(), data.mtime_nsec()),
-            changed: (data.ctime(), data.ctime_nsec()),
-        };
-        std::fs::metadata(file).ok().map(of)
-    }
+/// A token that a login has given.
+pub(crate) struct LoggedIn {
+    pub(crate) text: Zeroizing<String>,
+    pub(crate) hash: [u8; 32],
+    pub(crate) session: Session,
 }
 
 impl Tokens {
@@ -101,21 +108,88 @@ impl Tokens {
         // Before it is read: a change meanwhile is noticed with the next request.
         let mark = Mark::of(file);
         let settings = GatewaySettings::load(file)?;
-        let in_force = RwLock::new(Arc::new(in_force(&client, &settings)?));
+        let in_force = RwLock::new(Arc::new(in_force(&client, &settings, None)?));
+        let given = Given::new(settings.limits.tokens_of_logins);
         let read = Mutex::new(Read { mark, settings });
-        Ok(Tokens { file: file.into(), client, in_force, read })
+        Ok(Tokens { file: file.into(), client, in_force, read, given })
     }
 
     /// The token with a hash, as the file has it now.
     pub(crate) fn find(&self, hash: &[u8; 32]) -> Option<Arc<Token>> {
         self.look_again();
-        self.in_force.read().tokens.get(hash).cloned()
+        let in_force = self.in_force.read();
+        in_force.tokens.get(hash).cloned().or_else(|| {
+            let role = self.given.role_of(hash, Instant::now())?;
+            in_force.roles.get(&*role).map(|role| role.token.clone())
+        })
+    }
+
+    /// The login under a path, as the file has it now.
+    pub(crate) fn login(&self, path: &str) -> Option<Arc<Login>> {
+        self.look_again();
+        self.in_force.read().logins.get(path).cloned()
+    }
+
+    /// Gives a token to who shows a good one of an issuer.
+    pub(crate) async fn log_in(
+        &self,
+        login: &Login,
+        role: &str,
+        token: &str,
+    ) -> std::result::Result<LoggedIn, Refused> {
+        let settings = login.settings.role(role).ok_or(Refused::Changed)?;
+        let identity = login.verify(settings, token).await?;
+        let text = random_token().map_err(|e| Refused::System(e.to_string()))?;
+        let hash = GatewayToken::hash_of(&text);
+        // The file cannot take another role's place meanwhile.
+        let in_force = self.in_force.read();
+        let present = in_force.roles.get(role).map(|role| &role.admission);
+        if present != Some(&login.settings.admission(settings)) {
+            return Err(Refused::Changed);
+        }
+        let present = in_force.logins.get(&login.settings.path).and_then(|login| login.settings.role(role));
+        let lives = present.unwrap_or(settings);
+        let lives = [lives.life_seconds, lives.most_life_seconds].map(Duration::from_secs);
+        let session = Session::begin(
+            (&login.settings.path, role),
+            identity,
+            lives,
+            (Instant::now(), SystemTime::now()),
+        );
+        self.given.add(hash, session.clone(), Instant::now());
+        Ok(LoggedIn { text, hash, session })
+    }
+
+    /// What a login has given, if a token is from one.
+    pub(crate) fn session(&self, hash: &[u8; 32]) -> Option<Session> {
+        self.given.find(hash, Instant::now())
+    }
+
+    /// Lets a token of a login live on, for a time or for as long as a new one.
+    pub(crate) fn renew(&self, hash: &[u8; 32], wanted: Option<Duration>) -> Option<Session> {
+        self.given.renew(hash, wanted, Instant::now())
+    }
+
+    /// Ends a token of a login. False if it is from none.
+    pub(crate) fn end(&self, hash: &[u8; 32]) -> bool {
+        self.given.end(hash)
     }
 
     /// The access key with an id, as the file has it now.
     pub(crate) fn find_access_key(&self, id: &str) -> Option<Arc<AccessKey>> {
         self.look_again();
         self.in_force.read().access_keys.get(id).cloned()
+    }
+
+    /// Takes what a file says. If it says something else of whom a role lets in, the tokens of that role end.
+    fn take(&self, in_force: InForce) {
+        let before = std::mem::replace(&mut *self.in_force.write(), Arc::new(in_force));
+        let present = self.in_force.read().clone();
+        for (name, role) in &before.roles {
+            if present.roles.get(name).is_none_or(|present| present.admission != role.admission) {
+                self.given.end_all_of(name);
+            }
+        }
     }
 
     /// Takes the tokens of the file, if it has changed. Those of a file with an error are not taken: the
@@ -128,25 +202,27 @@ impl Tokens {
         }
         read.mark = mark;
         let taken = GatewaySettings::load(&self.file).map_err(crate::Error::from).and_then(|settings| {
-            let in_force = in_force(&self.client, &settings)?;
+            let before = self.in_force.read().clone();
+            let in_force = in_force(&self.client, &settings, Some(&before))?;
             Ok((settings, in_force))
         });
         match taken {
             Ok((settings, in_force)) => {
                 let (tokens, access_keys) = (in_force.tokens.len(), in_force.access_keys.len());
-                tracing::info!(tokens, access_keys, "tokens were read");
+                tracing::info!(tokens, access_keys, logins = in_force.logins.len(), "tokens were read");
                 let without = |settings: &GatewaySettings| GatewaySettings {
                     tokens: Vec::new(),
                     access_keys: Vec::new(),
+                    logins: Vec::new(),
                     ..settings.clone()
                 };
                 if without(&settings) != without(&read.settings) {
                     tracing::warn!(
-                        "of gateway.toml only tokens and access keys are taken while the gateway runs; start it again for the rest"
+                        "of gateway.toml only tokens, access keys and logins are taken while the gateway runs; start it again for the rest"
                     );
                 }
                 read.settings = settings;
-                *self.in_force.write() = Arc::new(in_force);
+                self.take(in_force);
             }
             Err(e) => {
                 tracing::error!(error = %e, "the tokens from before stay in force, also those that the file was to revoke");
@@ -155,11 +231,22 @@ impl Tokens {
     }
 }
 
-fn in_force(client: &Client, settings: &GatewaySettings) -> Result<InForce> {
-    let token = |entry: &GatewayToken| {
+fn in_force(client: &Client, settings: &GatewaySettings, before: Option<&InForce>) -> Result<InForce> {
+    let granted = |entry: GatewayGrant| -> Result<Arc<Token>> {
         let asker = Asker::new(client, &entry.name)?;
         let turns = Arc::new(Semaphore::new(TURNS));
-        Ok((entry.hash, Arc::new(Token { entry: entry.clone(), asker, turns })))
+        Ok(Arc::new(Token { entry, asker, turns }))
+    };
+    let token = |entry: &GatewayToken| Ok((entry.hash, granted(entry.grant())?));
+    let login = |settings: &GatewayLogin| {
+        let before = before.and_then(|before| before.logins.get(&settings.path));
+        let login = Login::new(settings, before.map(|before| &**before))?;
+        Ok((settings.path.clone(), Arc::new(login)))
+    };
+    let roles = settings.logins.iter().flat_map(|login| login.roles.iter().map(move |role| (login, role)));
+    let role = |(login, role): (&GatewayLogin, &GatewayLoginRole)| {
+        let (token, admission) = (granted(role.grant())?, login.admission(role));
+        Ok((role.name.clone(), Role { token, admission }))
     };
     let access_key = |entry: &GatewayAccessKey| {
         let (secret, asker) = (entry.read_secret()?, Asker::new(client, &entry.name)?);
@@ -168,5 +255,7 @@ fn in_force(client: &Client, settings: &GatewaySettings) -> Result<InForce> {
     Ok(InForce {
         tokens: settings.tokens.iter().map(token).collect::<Result<_>>()?,
         access_keys: settings.access_keys.iter().map(access_key).collect::<Result<_>>()?,
+        logins: settings.logins.iter().map(login).collect::<Result<_>>()?,
+        roles: roles.map(role).collect::<Result<_>>()?,
     })
 }

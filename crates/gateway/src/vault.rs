@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! route.rs (what is asked) -> here (who asks, and whether it may) -> keys.rs, messages.rs, transform.rs, local.rs, token.rs, sys.rs -> answer.rs
+//! log_in.rs (logins take no token)
 //! ```
 
 mod answer;
@@ -11,6 +12,7 @@ mod data;
 mod fields;
 mod keys;
 mod local;
+mod log_in;
 mod messages;
 mod route;
 mod sys;
@@ -27,12 +29,14 @@ use axum::http::{HeaderMap, Response};
 use axum::routing::any;
 use polyclave_api::Right;
 use polyclave_config::GatewayToken;
+use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 use crate::bulk::Bulk;
-use crate::connections::Peer;
+use crate::connections::{Peer, Whose};
 use crate::counts::Counts;
 use crate::failure::Failure;
+use crate::login::Failures;
 use crate::look::Look;
 use crate::memory::Memory;
 use crate::nodes::Asker;
@@ -61,6 +65,8 @@ pub(crate) struct Vault {
     /// Where long requests are answered, and batches of more than a [`FEW`] items.
     pub(crate) bulk: Bulk,
     pub(crate) within: Duration,
+    /// How often logins failed.
+    pub(crate) failures: Failures<Whose>,
     pub(crate) cluster: Cluster,
     pub(crate) transformations: Transformations,
 }
@@ -101,11 +107,11 @@ async fn answer(State(vault): State<Arc<Vault>>, request: Request) -> Response<B
     let response = outcome.unwrap_or_else(|failure| Answer::Failed(failure).into_response(None));
     let (status, took) = (response.status().as_u16(), began.elapsed());
     vault.counts.request(("transit", noted.operation), status.to_string(), took);
-    let Noted { token, operation, key } = noted;
+    let Noted { token, accessor, operation, key } = noted;
     let took_ms = took.as_millis();
     match failed {
-        None => tracing::info!(token, operation, key, status, took_ms, "answered"),
-        Some(why) => tracing::warn!(token, operation, key, status, took_ms, why, "refused"),
+        None => tracing::info!(token, accessor, operation, key, status, took_ms, "answered"),
+        Some(why) => tracing::warn!(token, accessor, operation, key, status, took_ms, why, "refused"),
     }
     response
 }
@@ -113,13 +119,15 @@ async fn answer(State(vault): State<Arc<Vault>>, request: Request) -> Response<B
 /// What the log and the counts say of a request.
 struct Noted {
     token: String,
+    /// What names a token of a login among others of its role.
+    accessor: String,
     operation: &'static str,
     key: String,
 }
 
 impl Default for Noted {
     fn default() -> Noted {
-        Noted { token: "-".into(), operation: "none", key: String::new() }
+        Noted { token: "-".into(), accessor: "-".into(), operation: "none", key: String::new() }
     }
 }
 
@@ -138,10 +146,15 @@ impl Vault {
         request: Request,
         noted: &mut Noted,
     ) -> Result<Response<Body>, Failure> {
+        if let Some(login) = log_in::asked(request.uri().path()).and_then(|path| self.tokens.login(path)) {
+            noted.operation = "log-in";
+            let answer = log_in::answer(self, &login, request, noted).await?;
+            return Ok(answer.into_response(None));
+        }
         let (head, body) = request.into_parts();
         // Nothing of a body is read before.
         let caller = self.admit(&head.headers)?;
-        noted.token = caller.token.entry.name.clone();
+        (noted.token, noted.accessor) = (caller.token.entry.name.clone(), token::accessor(&caller.hash));
         if let Some(peer) = head.extensions.get::<Peer>() {
             peer.is_known_as(&caller.asker.name).map_err(|_| Failure::Crowded)?;
         }
@@ -186,8 +199,9 @@ impl Vault {
             }
             route::What::Random { bytes } => local::random(bytes.as_deref(), fields),
             route::What::Hash { algorithm } => local::hash(algorithm.as_deref(), fields),
-            route::What::LookUpSelf => Ok(token::look_up(caller)),
-            route::What::RenewSelf => Ok(token::renew(caller)),
+            route::What::LookUpSelf => Ok(token::look_up(self, caller)),
+            route::What::RenewSelf => token::renew(self, caller, fields),
+            route::What::RevokeSelf => token::revoke(self, caller),
             route::What::Mounts => Ok(sys::mounts(self)),
             route::What::Capabilities => sys::capabilities(caller, fields),
             route::What::Refused(why) => Err(Failure::Bad((*why).into())),
@@ -249,7 +263,9 @@ impl Admitted {
         let Admitted { vault, caller, call } = self;
         let answer = vault.call(&caller, &call, &fields).await?;
         // What was computed for a token that was revoked meanwhile is not given away.
-        caller.allow(&vault, &call)?;
+        if call.keeps_its_token() {
+            caller.allow(&vault, &call)?;
+        }
         Ok(answer.with_unknown(fields.unknown()).into_response(caller.asker.held))
     }
 }
@@ -266,5 +282,12 @@ fn refuse_what_is_ignored_elsewhere(headers: &HeaderMap) -> Result<(), Failure> 
         false => Err(Failure::Bad(
             "this gateway has no namespaces (X-Vault-Namespace); what keys a token may use, gateway.toml says".into(),
         )),
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
     }
 }

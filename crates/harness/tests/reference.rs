@@ -71,6 +71,8 @@ const FILES: [File; 4] = [
             ("[[listener]]", "GatewayListener", ""),
             ("[[kms]]", "KmsListener", ""),
             ("[[token]]", "GatewayToken", ""),
+            ("[[login]]", "GatewayLogin", "[Logins with identities](../use/identities.md) explains them."),
+            ("[[login.role]]", "GatewayLoginRole", ""),
             (
                 "[[access_key]]",
                 "GatewayAccessKey",
@@ -94,7 +96,7 @@ const FILES: [File; 4] = [
 ];
 
 /// Fields that have tables of their own.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "audit",
     "limits",
     "stock",
@@ -105,6 +107,7 @@ const TABLES: [&str; 14] = [
     "listeners",
     "kms",
     "tokens",
+    "logins",
     "access_keys",
     "xks",
     "transform",
@@ -125,7 +128,8 @@ fn kind(sources: &[String], rust: &str) -> String {
         "usize" | "u64" | "u32" | "u16" | "NonZeroU64" => "number",
         "PathBuf" => "path",
         "Moment" => "time",
-        "Quorum" | "GatewayXksKey" => "table",
+        "Quorum" | "GatewayXksKey" | "GatewayLoginRole" => "table",
+        "BTreeMap<String, Vec<String>>" => "table of lists of text",
         "Right" => "[right](#rights)",
         other if other.starts_with("CertificateDer") => "certificate, Base64 of DER",
         other => return choices(sources, other).unwrap_or("text".into()),

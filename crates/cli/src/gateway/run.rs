@@ -41,6 +41,17 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
     hash = \"blake3:..\"\n  \
     rights = [\"encrypt\", \"decrypt\"]                 # of generate, list, delete, encrypt, decrypt, random, configure, rewrap, observe\n  \
     keys = [\"billing-*\"]\n\n  \
+    [[login]]                                       # programs log in: docs/use/identities.md\n  \
+    path = \"jwt\"                                    # at auth/jwt/login\n  \
+    kind = \"jwt\"                                    # or kubernetes\n  \
+    issuer = \"https://issuer.example\"\n  \
+    keys_file = \"issuer.jwks\"                       # or keys_url, or discovery = true\n\n  \
+    [[login.role]]\n  \
+    name = \"ci\"\n  \
+    audiences = [\"polyclave\"]\n  \
+    subjects = [\"project:orders:*\"]\n  \
+    rights = [\"encrypt\"]\n  \
+    keys = [\"ci-*\"]\n\n  \
     [[access_key]]                                  # from `polyclave gateway access-key pos ..`: the API of AWS Payment Cryptography\n  \
     name = \"pos\"\n  \
     id = \"POLY..\"\n  \
@@ -53,8 +64,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
     [[xks.key]]                                     # an access key with encrypt and decrypt for it is made as above\n  \
     id = \"1c3f0a52\"                                 # by which KMS names it\n  \
     key = \"orders\"\n\n\
-    Paths are relative to the file. Tokens are read again when the file changes: one that is removed stops at once. The nodes log the \
-    token's name with each request, and judge the gateway's client as any other. See docs/use/vault.md, docs/use/kubernetes.md and docs/use/xks.md.\n\n\
+    Paths are relative to the file. Tokens and logins are read again when the file changes: one that is removed stops at once. The nodes log the \
+    token's name with each request, and judge the gateway's client as any other. See docs/use/vault.md, docs/use/identities.md, docs/use/kubernetes.md and docs/use/xks.md.\n\n\
     Logs to standard error, without secrets. SIGINT or SIGTERM ends it in order; a second one at once.")]
 pub struct Arguments {
     /// The gateway's directory, or its file

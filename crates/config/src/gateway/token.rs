@@ -36,6 +36,24 @@ pub struct GatewayToken {
     pub keys: Vec<String>,
 }
 
+/// What a token may do, whether it stands in the file or is from a login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayGrant {
+    /// The name of the token, or of the login's role.
+    pub name: String,
+    /// What it may do.
+    pub rights: Vec<Right>,
+    /// The keys that it may use: names, or patterns of names with `*` and `?`.
+    pub keys: Vec<String>,
+}
+
+impl GatewayGrant {
+    /// Whether it may do something with a key, or without one.
+    pub fn allows(&self, right: Right, key: &str) -> bool {
+        self.rights.contains(&right) && (!right.is_about_keys() || fits(&self.keys, key))
+    }
+}
+
 impl GatewayToken {
     /// The hash by which a token is known. It takes no salt: a token is 32 random bytes, which nobody
     /// guesses.
@@ -43,9 +61,9 @@ impl GatewayToken {
         *blake3::hash(token.as_bytes()).as_bytes()
     }
 
-    /// Whether it may do something with a key, or without one.
-    pub fn allows(&self, right: Right, key: &str) -> bool {
-        self.rights.contains(&right) && (!right.is_about_keys() || fits(&self.keys, key))
+    /// What it may do.
+    pub fn grant(&self) -> GatewayGrant {
+        GatewayGrant { name: self.name.clone(), rights: self.rights.clone(), keys: self.keys.clone() }
     }
 
     /// The entry, as a file has it.

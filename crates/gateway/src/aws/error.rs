@@ -65,7 +65,7 @@ impl From<Failure> for Exception {
             Failure::Bad(message) => Exception::Malformed(message),
             Failure::Denied(message) => Exception::Denied(message),
             Failure::NotAllowed => denied(),
-            Failure::Full | Failure::Crowded => Exception::Throttled(failure.to_string()),
+            Failure::Full | Failure::Crowded | Failure::Hasty(_) => Exception::Throttled(failure.to_string()),
             Failure::NoKey => Exception::NoKey("key".into()),
             other => Exception::Failure(other),
         }

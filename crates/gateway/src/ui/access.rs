@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::http::header::HOST;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use polyclave_api::Right;
-use polyclave_config::GatewayToken;
+use polyclave_config::{GatewayGrant, GatewayToken};
 
 use crate::connections::Peer;
 use crate::tokens::{Tokens, token_of};
@@ -23,7 +23,7 @@ pub(crate) enum Access {
 /// An admitted viewer.
 pub(crate) struct Viewer {
     hash: [u8; 32],
-    entry: Option<GatewayToken>,
+    entry: Option<GatewayGrant>,
 }
 
 /// Why somebody may not.

@@ -87,7 +87,7 @@ impl Answer {
                 let (status, errors) = message_of(&failure);
                 let mut response = json_response(status, &json!({ "errors": errors }), 256, held);
                 // A caller without a token, or with too many connections, does not keep this one.
-                if matches!(failure, Failure::Stranger | Failure::Crowded) {
+                if matches!(failure, Failure::Stranger | Failure::Crowded | Failure::Hasty(_)) {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 response
@@ -111,7 +111,9 @@ fn message_of(failure: &Failure) -> (StatusCode, Vec<String>) {
         Failure::NoPath => (StatusCode::NOT_FOUND, one(failure)),
         Failure::NoMethod => (StatusCode::METHOD_NOT_ALLOWED, one(failure)),
         Failure::TooLong(_) => (StatusCode::PAYLOAD_TOO_LARGE, vec![failure.to_string()]),
-        Failure::Full | Failure::Crowded => (StatusCode::TOO_MANY_REQUESTS, vec![failure.to_string()]),
+        Failure::Full | Failure::Crowded | Failure::Hasty(_) => {
+            (StatusCode::TOO_MANY_REQUESTS, vec![failure.to_string()])
+        }
         Failure::Late | Failure::Unavailable(_) => {
             (StatusCode::SERVICE_UNAVAILABLE, vec![failure.to_string()])
         }

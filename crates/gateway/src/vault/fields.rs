@@ -11,6 +11,7 @@ mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use zeroize::Zeroizing;
 
@@ -117,6 +118,24 @@ impl Fields {
             Some(field) => self.text_of(field).and_then(truth),
         };
         read.map(Some).ok_or_else(|| Failure::Bad(format!("the field {name} is neither true nor false")))
+    }
+
+    /// A duration: seconds, or a number with `s`, `m`, `h` or `d`.
+    pub(super) fn duration(&self, name: &str) -> Result<Option<Duration>, Failure> {
+        let wrong = || Failure::Bad(format!("the field {name} is no duration, such as 3600 or 1h"));
+        let text = match self.get(name) {
+            None | Some(Field::Null) => return Ok(None),
+            Some(Field::Integer(seconds)) => seconds.to_string(),
+            Some(field) => self.text_of(field).ok_or_else(wrong)?.to_owned(),
+        };
+        let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
+        let unit = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+        let (number, unit) = unit.unwrap_or((&text, 1));
+        match number.parse::<u32>() {
+            Ok(number) => Ok(Some(Duration::from_secs(u64::from(number) * unit))),
+            Err(_) if text.is_empty() => Ok(None),
+            Err(_) => Err(wrong()),
+        }
     }
 
     /// Whether a duration is set, in any form: `24h`, `86400`.

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use polyclave_protocol::session::random_bytes;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use zeroize::Zeroizing;
 
 use super::answer::Answer;
@@ -39,14 +39,22 @@ pub(super) fn hash(path: Option<&str>, fields: &Fields) -> Result<Answer, Failur
         Some(path) => path,
         None => fields.text("algorithm")?.unwrap_or("sha2-256"),
     };
-    if algorithm != "sha2-256" {
-        let shown: String = algorithm.chars().take(32).collect();
-        return Err(Failure::Bad(format!("unsupported algorithm {shown:?}; this gateway has sha2-256")));
-    }
+    let digest: fn(&[u8]) -> Vec<u8> = match algorithm {
+        "sha2-224" => |input| Sha224::digest(input).to_vec(),
+        "sha2-256" => |input| Sha256::digest(input).to_vec(),
+        "sha2-384" => |input| Sha384::digest(input).to_vec(),
+        "sha2-512" => |input| Sha512::digest(input).to_vec(),
+        _ => {
+            let shown: String = algorithm.chars().take(32).collect();
+            return Err(Failure::Bad(format!(
+                "unsupported algorithm {shown:?}; this gateway has sha2-224, sha2-256, sha2-384 and sha2-512"
+            )));
+        }
+    };
     let input = fields.text("input")?.unwrap_or_default();
     let wrong = |_| Failure::Bad("unable to decode input as base64".into());
     let input = Zeroizing::new(STANDARD.decode(input).map_err(wrong)?);
-    Ok(one("sum", encoded(&Sha256::digest(&*input), fields, "hex")?))
+    Ok(one("sum", encoded(&digest(&input), fields, "hex")?))
 }
 
 fn encoded(bytes: &[u8], fields: &Fields, default: &str) -> Result<String, Failure> {

@@ -43,6 +43,7 @@ pub(super) enum What {
     },
     LookUpSelf,
     RenewSelf,
+    RevokeSelf,
     Mounts,
     Capabilities,
     /// What Vault has and the gateway never will have.
@@ -85,6 +86,11 @@ impl Call {
         !matches!(self.what, What::Refused(_))
     }
 
+    /// Whether its token is good for more afterwards.
+    pub(super) fn keeps_its_token(&self) -> bool {
+        !matches!(self.what, What::RevokeSelf)
+    }
+
     /// The most bytes of its body: as in Vault where there are messages in it.
     pub(super) fn most_bytes(&self) -> usize {
         match self.what {
@@ -116,6 +122,7 @@ impl Call {
             What::Hash { .. } => "hash",
             What::LookUpSelf => "look-up-self",
             What::RenewSelf => "renew-self",
+            What::RevokeSelf => "revoke-self",
             What::Mounts => "mounts",
             What::Capabilities => "capabilities-self",
             What::Refused(_) => "refused",
@@ -155,6 +162,7 @@ impl Call {
             What::Hash { .. }
             | What::LookUpSelf
             | What::RenewSelf
+            | What::RevokeSelf
             | What::Mounts
             | What::Capabilities
             | What::Refused(_) => return None,
@@ -291,6 +299,7 @@ fn what(verb: Verb, parts: &[&str]) -> Result<What, Failure> {
             _ => Err(Failure::NoMethod),
         },
         ["auth", "token", "renew-self"] => only(Verb::Write, What::RenewSelf),
+        ["auth", "token", "revoke-self"] => only(Verb::Write, What::RevokeSelf),
         ["sys", "mounts"] => only(Verb::Read, What::Mounts),
         ["sys", "capabilities-self"] => only(Verb::Write, What::Capabilities),
         _ => Err(Failure::NoPath),

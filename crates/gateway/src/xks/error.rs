@@ -167,7 +167,7 @@ impl From<Failure> for Exception {
                 Kind::AccessDenied.because("the nodes do not allow it to the gateway", text)
             }
             Failure::TooLong(_) => Kind::UnsupportedOperation.exception(text),
-            Failure::Full | Failure::Crowded => Kind::Throttling
+            Failure::Full | Failure::Crowded | Failure::Hasty(_) => Kind::Throttling
                 .exception("too many requests or connections of this access key; ask again later"),
             Failure::Late => Kind::DependencyTimeout.exception(text),
             Failure::NoPath => Kind::InvalidUriPath.exception(text),

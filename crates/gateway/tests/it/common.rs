@@ -2,6 +2,7 @@
 
 mod browser;
 mod http;
+mod issuer;
 mod sign;
 mod signed;
 
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 pub use browser::Browser;
 pub use http::*;
+pub use issuer::*;
 pub use signed::{AccessKey, Unsigned};
 
 /// How long a test waits for what happens by itself: much longer than it takes, since machines are busy.

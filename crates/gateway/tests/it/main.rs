@@ -8,6 +8,7 @@ mod golden_files;
 mod grpc_core;
 mod hostile;
 mod kms;
+mod logins;
 mod page;
 mod programs;
 mod sys;

@@ -232,3 +232,32 @@ fn only_keys_of_the_api_are_shown_and_listed() {
     let listed = world.ask_as(&none, "LIST", "/v1/transit/keys", Value::Null);
     assert_eq!((listed.status, listed.errors().as_str()), (404, ""));
 }
+
+/// The example "abc" of FIPS 180-4.
+#[test]
+fn hashes_are_those_of_the_standard_in_hexadecimal_and_base64() {
+    let world = World::shared();
+    for (algorithm, expected) in [
+        ("sha2-224", "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7"),
+        ("sha2-256", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (
+            "sha2-384",
+            "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7",
+        ),
+        (
+            "sha2-512",
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+        ),
+    ] {
+        let body = json!({ "input": STANDARD.encode("abc") });
+        let in_path = world.ask("POST", &format!("/v1/transit/hash/{algorithm}"), body);
+        assert_eq!(in_path.data("sum"), expected, "{algorithm}");
+        let body = json!({ "input": STANDARD.encode("abc"), "algorithm": algorithm, "format": "base64" });
+        let in_body = world.ask("POST", "/v1/transit/hash", body);
+        assert_eq!(
+            in_body.data("sum"),
+            STANDARD.encode(hex::decode(expected).expect("digits")),
+            "{algorithm}"
+        );
+    }
+}

@@ -1,8 +1,9 @@
 //! HTTP as a small program speaks it: one request on one connection.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use serde_json::Value;
 
 use super::PATIENCE;
@@ -82,6 +83,16 @@ impl Ask {
         let stream = TcpStream::connect(address).expect("connected");
         stream.set_read_timeout(Some(PATIENCE)).expect("set");
         stream.set_nodelay(true).expect("set");
+        self.on(stream)
+    }
+
+    /// Asks from another address of the loopback interface: a caller beside those at 127.0.0.1.
+    pub fn from(&self, own: Ipv4Addr, address: SocketAddr) -> Answer {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        bind(&socket, &SocketAddrV4::new(own, 0)).expect("bound");
+        connect(&socket, &address).expect("connected");
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
         self.on(stream)
     }
 

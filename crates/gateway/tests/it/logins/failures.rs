@@ -1,0 +1,83 @@
+//! Requests that are no logins, callers that are wrong too often, and bodies that do not arrive.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{Files, alone, ask, caller, claims, log_in, token_of};
+use crate::common::{Ask, PATIENCE, Signer, answer, now};
+
+#[test]
+fn what_a_login_lacks_is_told_as_vault_tells_it() {
+    let (files, signer) = (Files::new(), Signer::p256("one"));
+    let world = alone(&files.login(&[&signer], "", ""));
+    let jwt = signer.token(&claims());
+    let refused = |path: &str, body: &Value| {
+        let answer = ask(&format!("/v1/auth/{path}/login"), body).of(world.address());
+        (answer.status, answer.errors())
+    };
+    assert_eq!(refused("jwt", &json!({ "jwt": jwt })), (400, "missing role".into()));
+    assert_eq!(refused("jwt", &json!({ "role": "", "jwt": jwt })), (400, "missing role".into()));
+    assert_eq!(refused("jwt", &json!({ "role": "ci" })), (400, "missing token".into()));
+    let other = json!({ "role": "no\n", "jwt": jwt });
+    assert_eq!(refused("jwt", &other), (400, "role \"no\\n\" could not be found".into()));
+    assert_eq!(refused("jwt", &json!([])).0, 400);
+    assert_eq!(refused("jwt", &json!({ "role": 1, "jwt": jwt })).0, 400);
+    assert_eq!(refused("other", &json!({ "role": "ci", "jwt": jwt })).0, 403, "as any path without a token");
+    let at_path = |path: &str| world.ask("POST", path, json!({ "role": "ci", "jwt": jwt })).status;
+    assert_eq!((at_path("/v1/auth/other/login"), at_path("/v1/auth/login")), (404, 404));
+    assert_eq!(Ask::new("GET", "/v1/auth/jwt/login").of(world.address()).status, 405);
+    let body = json!({ "role": "ci", "jwt": jwt });
+    let wrapped = ask("/v1/auth/jwt/login", &body).header("X-Vault-Wrap-TTL", "60s").of(world.address());
+    assert_eq!(wrapped.status, 400);
+    let long = json!({ "role": "ci", "jwt": jwt, "more": "x".repeat(40 << 10) });
+    assert_eq!(ask("/v1/auth/jwt/login", &long).of(world.address()).status, 413);
+}
+
+#[test]
+fn a_caller_that_is_wrong_too_often_has_to_wait_and_others_do_not() {
+    let (files, signer) = (Files::new(), Signer::p256("one"));
+    let world = alone(&files.login(&[&signer], "", ""));
+    let good = signer.token(&claims());
+    let status = |from: usize, token: &str| {
+        let body = json!({ "role": "ci", "jwt": token });
+        ask("/v1/auth/jwt/login", &body).from(caller(from), world.address())
+    };
+    let is_told = |_: usize| status(1, "wrong").status == 400;
+    let wrong = (0..2000).take_while(|number| is_told(*number)).count();
+    assert!((20..2000).contains(&wrong), "{wrong} times");
+    assert_eq!(status(2, &good).status, 200, "another address");
+    let until = Instant::now() + PATIENCE;
+    while status(1, &good).status != 200 {
+        assert!(Instant::now() < until, "it can log in again after a while");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    // Good logins do not count.
+    (0..40).for_each(|_| drop(token_of(&log_in(&world, &signer.token(&claims())))));
+}
+
+#[test]
+fn a_login_whose_body_does_not_arrive_ends_and_holds_up_nobody() {
+    let (files, signer) = (Files::new(), Signer::p256("one"));
+    let world = alone(&files.login(&[&signer], "", ""));
+    let begin = || {
+        let mut stream = TcpStream::connect(world.address()).expect("connected");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        let head = "POST /v1/auth/jwt/login HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1000\r\n\r\n{";
+        stream.write_all(head.as_bytes()).expect("begun");
+        stream
+    };
+    let mut slow: Vec<TcpStream> = (0..10).map(|_| begin()).collect();
+    let began = now();
+    let other = ask("/v1/auth/jwt/login", &json!({ "role": "ci", "jwt": signer.token(&claims()) }));
+    token_of(&other.from(caller(1), world.address()));
+    assert!(now() - began < 9, "nobody waits for them");
+    let refused = answer(slow.pop().expect("one of them"));
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(
+        refused.errors().contains("to arrive") || refused.errors().contains("did not arrive"),
+        "{refused:?}"
+    );
+}
