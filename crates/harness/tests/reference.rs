@@ -40,6 +40,7 @@ const FILES: [File; 4] = [
             ("[audit]", "AuditSettings", "[Audit log](../operate/audit-log.md) explains them."),
             ("[refresh]", "RefreshSettings", ""),
             ("[certificates]", "CertificateSettings", ""),
+            ("[traces]", "TraceSettings", "[Traces](../operate/traces.md) explains them."),
             ("[[workers]]", "Place", "One for each further [worker](../operate/workers.md)."),
         ],
     },
@@ -68,6 +69,7 @@ const FILES: [File; 4] = [
         tables: &[
             ("at the top", "GatewaySettings", ""),
             ("[limits]", "GatewayLimits", ""),
+            ("[traces]", "TraceSettings", "[Traces](../operate/traces.md) explains them."),
             ("[[listener]]", "GatewayListener", ""),
             ("[[kms]]", "KmsListener", ""),
             ("[[token]]", "GatewayToken", ""),
@@ -94,7 +96,7 @@ const FILES: [File; 4] = [
 ];
 
 /// Fields that have tables of their own.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "audit",
     "limits",
     "stock",
@@ -108,6 +110,7 @@ const TABLES: [&str; 14] = [
     "access_keys",
     "xks",
     "transform",
+    "traces",
     "and",
 ];
 

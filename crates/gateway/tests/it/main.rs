@@ -13,6 +13,7 @@ mod programs;
 mod sys;
 mod tls;
 mod tokens;
+mod traces;
 mod transform;
 mod transit;
 mod xks;

@@ -11,6 +11,7 @@ use polyclave_config::{NodeDir, NodeOperation};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::versions;
 use polyclave_store::Store;
+use polyclave_traces::SpanCounts;
 
 use crate::audit::Event;
 use crate::clock::{Dates, now};
@@ -22,6 +23,7 @@ use crate::operator::reload;
 use crate::operator::soon::KeysOfSoon;
 use crate::requests::channels::PING_EVERY;
 use crate::threads::POLL_INTERVAL;
+use crate::traces::Traces;
 
 /// The pause before a retry of something that failed, perhaps because the disk is full.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
@@ -92,6 +94,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
                 .set(core.network.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
             count_peers(core);
+            count_spans(core);
             metrics::counter!("polyclave_blocks_computed_total")
                 .absolute(core.service.computed.load(Relaxed));
             let status = core.status();
@@ -121,6 +124,15 @@ fn count_peers(core: &Core) {
     if core.service.strategy.corrects() {
         let all_are_there = peers.connected().len() >= core.members.nodes;
         metrics::gauge!("polyclave_corrects").set(f64::from(u8::from(all_are_there)));
+    }
+}
+
+/// Counts what has become of the spans of traces.
+fn count_spans(core: &Core) {
+    if let Some(SpanCounts { sent, dropped, failed }) = core.traces.as_ref().map(Traces::counts) {
+        for (outcome, count) in [("sent", sent), ("dropped", dropped), ("failed", failed)] {
+            metrics::counter!("polyclave_trace_spans_total", "outcome" => outcome).absolute(count);
+        }
     }
 }
 

@@ -70,6 +70,10 @@ pub(crate) fn describe() {
     describe_counter!("polyclave_audit_unlogged_total", "Events that have no line in the audit log.");
     describe_counter!("polyclave_audit_unsent_total", "Lines of the audit log that syslog did not take.");
     describe_counter!(
+        "polyclave_trace_spans_total",
+        "Parts of traces, by what became of them: sent, dropped because the queue was full, or failed at the collector."
+    );
+    describe_counter!(
         "polyclave_faults_total",
         "Requests in which another node was outvoted, silent, or one of two that contradict each other."
     );
