@@ -141,6 +141,7 @@ class Conversation:
             "dealt": list(dealt),
             "approval": None,
             "on_behalf_of": "",
+            "trace": None,
         })
         try:
             for number in serving:

@@ -81,6 +81,7 @@ mod tests {
             dealt: vec![[3; 32]; 3],
             approval: None,
             on_behalf_of: "billing".into(),
+            trace: None,
         };
         let bytes = encode(&request).expect("it is small");
         assert_eq!(decode::<Request>(&bytes[4..], Party(0)), Ok(request));

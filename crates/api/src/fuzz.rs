@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::*;
 
 const PEER: Party = Party(1);
+const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// What serde sets aside at most for a list that claims to be long, once for each list that can be in
 /// another, and no more than a small multiple of what came.
@@ -272,11 +273,13 @@ fn requests() -> Vec<Request> {
         first,
         approval: None,
         on_behalf_of: "billing".into(),
+        trace: None,
     };
     let mut requests: Vec<Request> = operations.map(request).collect();
     let mut approval = Approval::new(&statement()).expect("it is small");
     approval.signatures.push(ApprovalSignature { certificate: vec![0x30; 9], signature: vec![7; 64] });
     requests[0].approval = Some(approval);
+    requests[1].trace = TraceContext::parse(TRACEPARENT.as_bytes());
     requests
 }
 
@@ -386,6 +389,24 @@ fn no_step_of_a_client_panics_or_takes_memory_on_its_word() {
 #[test]
 fn no_reply_of_a_node_panics_or_takes_memory_on_its_word() {
     fuzz!("replies", &[], encoded(&replies()), |bytes: &[u8]| is_read_with_limits::<Reply>(bytes));
+}
+
+/// What is read is read again from its numbers, whatever a later version said behind them.
+#[test]
+fn no_traceparent_panics_and_what_is_read_is_valid() {
+    let later = TRACEPARENT.replacen("00", "01", 1) + "-what-comes-later";
+    let valid = [TRACEPARENT.into(), later.into_bytes()];
+    fuzz!("traceparents", &["00-", "-01", "ff-", "cc-"], valid.to_vec(), |bytes: &[u8]| {
+        within_memory(1 << 10, || {
+            if let Some(trace) = TraceContext::parse(bytes) {
+                let parent = hex::encode(trace.parent);
+                let flags = if trace.sampled { "01" } else { "00" };
+                let again = format!("00-{}-{parent}-{flags}", trace.number());
+                assert_eq!(TraceContext::parse(again.as_bytes()), Some(trace));
+                assert!(trace.is_valid() && bytes.len() <= 512);
+            }
+        });
+    });
 }
 
 /// A change of these bytes needs another [`VERSION`], with which this digest changes.

@@ -23,6 +23,7 @@ mod report;
 mod right;
 mod sealed_import;
 mod step;
+mod trace;
 
 use polyclave_protocol::dealt::SeedCommitment;
 use polyclave_protocol::versions::{CLIENTS, CLIENTS_NEWEST};
@@ -57,6 +58,7 @@ pub use report::{
 pub use right::Right;
 pub use sealed_import::{SealedImport, SealedPart};
 pub use step::{End, Step};
+pub use trace::TraceContext;
 
 /// The version of the protocol between clients and nodes, in this release. It grows with every change of the
 /// types below (`polyclave_protocol::versions`). [`Reply::Refused`] keeps its bytes, so that a client of
@@ -156,4 +158,6 @@ pub struct Request {
     /// The user on whose behalf the client says that it asks, as a gateway does: a name, which nodes log and
     /// do not judge. Empty if it asks for itself.
     pub on_behalf_of: String,
+    /// The trace that the request belongs to, if it belongs to one. Nodes decide nothing by it.
+    pub trace: Option<TraceContext>,
 }

@@ -1,9 +1,10 @@
 //! The option that selects the client of a command, and how a command asks through it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use polyclave_api::{Approval, Statement};
+use polyclave_api::{Approval, Statement, TraceContext};
 use polyclave_client::{Again, Client, Error};
 use polyclave_config::{ClientDir, Moment, load_approval, save_approval};
 use polyclave_protocol::Party;
@@ -17,6 +18,11 @@ pub struct ClientOption {
     /// The client's directory
     #[arg(long = "client", value_name = "DIR", env = "POLYCLAVE_CLIENT")]
     dir: PathBuf,
+
+    /// The trace that the requests belong to, as W3C Trace Context has it. One that is not valid is as none
+    // For programs that call this one. People need not read of it in the help of each command.
+    #[arg(long, value_name = "TRACEPARENT", env = "TRACEPARENT", hide = true)]
+    traceparent: Option<OsString>,
 
     /// Ask with the approval in this file (`polyclave approval`)
     #[arg(long, value_name = "FILE", help_heading = "Approval", conflicts_with = "ask_approval")]
@@ -78,7 +84,8 @@ impl ClientOption {
     }
 
     fn open_plain(&self) -> Result<Client> {
-        let client = Client::open(&open(&self.dir)?)?;
+        let trace = self.traceparent.as_ref().and_then(|text| TraceContext::parse(text.as_encoded_bytes()));
+        let client = Client::open(&open(&self.dir)?)?.in_trace(trace);
         Ok(client.on_remark(|remark| eprintln!("warning: {remark}")).on_work(show_work))
     }
 }

@@ -86,6 +86,7 @@ impl ClientBuilder {
         let caller = Caller {
             name,
             on_behalf_of: String::new(),
+            trace: None,
             identity: identity?,
             left_out: Arc::default(),
             remarks: Arc::new(|_: &str| ()),

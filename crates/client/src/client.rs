@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use polyclave_api::{Operation, Reply};
+use polyclave_api::{Operation, Reply, TraceContext};
 use polyclave_config::{Cluster, check_name};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, PartySet};
@@ -50,6 +50,14 @@ impl Client {
     /// these. It asks without an approval.
     pub fn for_some_requests(&self) -> Client {
         self.sharing(&self.caller.on_behalf_of, self.caller.halt.child())
+    }
+
+    /// The same client, with the same connections, for requests that belong to a trace: nodes that record
+    /// traces tell a collector how long each part of them took. `None` for a client whose requests belong to
+    /// none. It asks without an approval.
+    pub fn in_trace(&self, trace: Option<TraceContext>) -> Client {
+        let client = self.sharing(&self.caller.on_behalf_of, self.caller.halt.clone());
+        Client { caller: Caller { trace, ..client.caller }, ..client }
     }
 
     /// The same client, for the rest of a request that has begun.

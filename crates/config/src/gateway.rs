@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::{Error, Result, check_name, private, text};
+use crate::{Error, Result, TraceSettings, check_name, private, text};
 
 pub use access_key::{ACCESS_KEY_RIGHTS, GatewayAccessKey};
 pub use listener::{GatewayListener, KmsListener};
@@ -56,6 +56,8 @@ pub struct GatewaySettings {
     pub access_keys: Vec<GatewayAccessKey>,
     /// What is tokenized, and how.
     pub transform: GatewayTransform,
+    /// Where traces of requests go.
+    pub traces: TraceSettings,
 }
 
 /// How much may be asked of a gateway at once.
@@ -114,6 +116,8 @@ struct Text {
     access_key: Vec<Spanned<GatewayAccessKey>>,
     #[serde(default)]
     transform: GatewayTransform,
+    #[serde(default)]
+    traces: TraceSettings,
 }
 
 impl GatewaySettings {
@@ -132,11 +136,12 @@ impl GatewaySettings {
 
     /// Reads settings. An error names the line, and the entry if it can be read.
     pub fn parse(text: &str) -> Result<GatewaySettings> {
-        let Text { client, http_listen, limits, listener, kms, xks, token, login, access_key, transform } =
+        let Text { client, http_listen, limits, listener, kms, xks, token, login, access_key, transform, traces } =
             text::parse(text)?;
         let at = |start: usize| text[..start].bytes().filter(|b| *b == b'\n').count() + 1;
         limits.check()?;
         transform.check()?;
+        traces.check()?;
         if let Some(address) = &http_listen {
             listener::check_loopback(address.get_ref())
                 .map_err(|e| placed(e, at(address.span().start), "http_listen"))?;
@@ -223,6 +228,7 @@ impl GatewaySettings {
             logins: login.into_iter().map(Spanned::into_inner).collect(),
             access_keys: access_key.into_iter().map(Spanned::into_inner).collect(),
             transform,
+            traces,
         })
     }
 

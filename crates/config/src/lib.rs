@@ -68,6 +68,7 @@ mod sealed_secret;
 mod settings;
 mod succession;
 mod text;
+mod traces;
 
 pub use approval_file::{approval_to_text, load_approval, parse_approval, save_approval};
 pub use approval_signature::{is_signed_by, sign_approval};
@@ -102,3 +103,4 @@ pub use settings::{
     CertificateSettings, LatencySettings, NodeLimits, NodeSettings, RefreshSettings, StockSettings,
 };
 pub use succession::ClientSuccession;
+pub use traces::TraceSettings;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::card::{MAX_WORKERS, check_address};
-use crate::{AuditSettings, Error, Place, Result, check_name};
+use crate::{AuditSettings, Error, Place, Result, TraceSettings, check_name};
 
 /// Settings of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +54,9 @@ pub struct NodeSettings {
     /// When the node warns of certificates that end.
     #[serde(default)]
     pub certificates: CertificateSettings,
+    /// Where traces of requests go.
+    #[serde(default)]
+    pub traces: TraceSettings,
 }
 
 fn is_first(worker: &u16) -> bool {
@@ -247,6 +250,7 @@ impl NodeSettings {
             latency: LatencySettings::default(),
             refresh: RefreshSettings::default(),
             certificates: CertificateSettings::default(),
+            traces: TraceSettings::default(),
         }
     }
 
@@ -283,6 +287,7 @@ impl NodeSettings {
         self.audit.check()?;
         self.refresh.check()?;
         self.latency.check()?;
+        self.traces.check()?;
         let limits = &self.limits;
         let counts = [
             ("requests_at_once_per_client", limits.requests_at_once_per_client as u64),

@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
+use crate::traced::carried;
 
 /// How much less priority: a tenth of the time of a thread without it, if both want all (Linux).
 const NICE: i32 = 10;
@@ -47,7 +48,7 @@ impl Bulk {
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, Failure> {
         self.requests.fetch_add(1, Relaxed);
-        let mut task = EndsWithCaller(self.handle.spawn(work));
+        let mut task = EndsWithCaller(self.handle.spawn(carried(work)));
         let broken =
             |_| Failure::Internal("the request ended with an error of this program; see its log".into());
         (&mut task.0).await.map_err(broken)?

@@ -7,8 +7,9 @@ use std::time::Duration;
 use metrics::{describe_counter, describe_gauge, describe_histogram, with_local_recorder};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::Mutex;
+use polyclave_traces::SpanCounts;
 
-use crate::connections;
+use crate::{connections, traced};
 
 /// Upper bounds of the buckets of durations, in seconds.
 const BUCKETS: [f64; 11] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2.0, 10.0, 60.0];
@@ -42,6 +43,8 @@ pub(crate) struct Now {
     pub(crate) long: u64,
     /// The connections of each API.
     pub(crate) connections: [(&'static str, connections::ConnectionCounts); 2],
+    /// What has become of the spans of traces, if any are made.
+    pub(crate) spans: Option<SpanCounts>,
 }
 
 impl Counts {
@@ -59,6 +62,7 @@ impl Counts {
         outcome: String,
         took: Duration,
     ) {
+        traced::note_outcome((api, operation), &outcome);
         *self.requests.lock().entry((api, operation, outcome.clone())).or_default() += 1;
         with_local_recorder(&self.recorder, || {
             metrics::counter!("polyclave_gateway_requests_total", "api" => api, "operation" => operation, "outcome" => outcome)
@@ -70,7 +74,7 @@ impl Counts {
 
     /// All counts as text, with what is the case now.
     pub(crate) fn text(&self, now: &Now) -> String {
-        let Now { queue: (asking, waiting), can_serve, memory, long, connections } = *now;
+        let Now { queue: (asking, waiting), can_serve, memory, long, connections, spans } = *now;
         with_local_recorder(&self.recorder, || {
             for (api, counts) in connections {
                 metrics::gauge!("polyclave_gateway_connections", "api" => api, "of" => "tokens")
@@ -79,6 +83,12 @@ impl Counts {
                     .set(counts.strangers as f64);
                 metrics::counter!("polyclave_gateway_connections_refused_total", "api" => api)
                     .absolute(counts.refused);
+            }
+            if let Some(SpanCounts { sent, dropped, failed }) = spans {
+                for (outcome, count) in [("sent", sent), ("dropped", dropped), ("failed", failed)] {
+                    metrics::counter!("polyclave_gateway_trace_spans_total", "outcome" => outcome)
+                        .absolute(count);
+                }
             }
             metrics::gauge!("polyclave_gateway_memory_bytes").set(memory as f64);
             metrics::counter!("polyclave_gateway_long_requests_total").absolute(long);
@@ -115,6 +125,10 @@ fn describe() {
     describe_counter!(
         "polyclave_gateway_connections_refused_total",
         "Connections refused, or closed to make room or because their caller was silent."
+    );
+    describe_counter!(
+        "polyclave_gateway_trace_spans_total",
+        "Parts of traces, by what became of them: sent, dropped because the queue was full, or failed at the collector."
     );
     describe_gauge!("polyclave_gateway_memory_bytes", "Memory that long requests hold.");
     describe_counter!(

@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::look::Look;
 use crate::nodes::Asker;
 use crate::queue::Queue;
+use crate::traced::Traces;
 pub(crate) use authority::Lenient;
 use key_id::KeyId;
 use messages::{
@@ -51,12 +52,15 @@ pub(crate) struct Kms {
     pub(crate) queue: Queue,
     pub(crate) look: Arc<Look>,
     pub(crate) counts: Arc<Counts>,
+    pub(crate) traces: Traces,
 }
 
 impl Kms {
     /// Answers one request. One whose message does not arrive does not hold its place for ever.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        match tokio::time::timeout(AT_MOST, self.serve(request)).await {
+        let headers = request.headers().clone();
+        let answer = self.traces.around(&headers, self.serve(request));
+        match tokio::time::timeout(AT_MOST, answer).await {
             Ok(response) => response,
             Err(_) => Status::deadline_exceeded("the message did not arrive in time").into_http(),
         }

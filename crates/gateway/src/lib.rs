@@ -8,7 +8,7 @@
 //! vault.rs, ui.rs, kms.rs; signed.rs: aws.rs, xks.rs    look.rs (whether the nodes can serve); dashboard.rs: ui.rs alone
 //!     \                     /
 //!      queue.rs (whose turn it is), nodes.rs (on threads), versions.rs; long requests: bulk.rs
-//!                 |
+//!                 |                                        traced.rs (which trace a request belongs to)
 //!      polyclave-client, on behalf of the token
 //! ```
 //!
@@ -40,6 +40,7 @@ mod signed;
 mod stream;
 mod tls;
 mod tokens;
+mod traced;
 mod transform;
 mod ui;
 mod vault;

@@ -2,13 +2,14 @@
 //! a time, and in turn.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyclave_client::{Again, Client, Result};
 
 use crate::failure::Failure;
 use crate::memory::Held;
 use crate::queue::{Full, Place, Queue};
+use crate::traced;
 
 /// How often a use of a key is tried at once if nodes fail in the middle of it.
 const TRIES: usize = 3;
@@ -75,13 +76,21 @@ impl Asker {
         queue: &Queue,
         work: impl FnOnce(&Client) -> Result<T> + Send + 'static,
     ) -> std::result::Result<Result<T>, Failure> {
+        let (trace, came) = (traced::current(), Instant::now());
+        trace.iter().for_each(|trace| trace.note_caller(&self.name));
         let place = place(queue, &self.name).await?;
+        trace.iter().for_each(|trace| trace.add("queue", came));
         let (client, held) = (self.client.clone(), self.held.clone());
         // If the caller goes away, the request with the nodes ends all the same, and holds its place and its
         // memory until then.
         let done = tokio::task::spawn_blocking(move || {
-            let outcome = work(&client);
+            let began = Instant::now();
+            let outcome = match &trace {
+                Some(trace) => work(&client.in_trace(Some(trace.context()))),
+                None => work(&client),
+            };
             drop((place, held));
+            trace.iter().for_each(|trace| trace.add("nodes", began));
             outcome
         });
         match done.await {

@@ -27,6 +27,7 @@ use crate::memory::Memory;
 use crate::nodes::Asker;
 use crate::queue::Queue;
 use crate::tokens::Tokens;
+use crate::traced::Traces;
 use crate::transform::Transformations;
 use crate::ui::{self, Access, Collector, Hosts, Own, Ui};
 use crate::vault::{Cluster, Vault, pages};
@@ -71,6 +72,7 @@ struct Seen {
     /// The connections of the listeners and the KMSs, in the order of the file.
     listeners: Arc<Vec<Arc<Connections>>>,
     kms: Arc<Vec<Arc<Connections>>>,
+    traces: Traces,
 }
 
 impl Seen {
@@ -109,6 +111,7 @@ impl Running {
             bulk,
             listeners: Arc::new(listeners.collect()),
             kms: Arc::new(kms.collect()),
+            traces: Traces::start(&settings.traces).map_err(std::io::Error::other)?,
         };
         let within = Duration::from_secs(settings.limits.request_seconds);
         let aws = Aws::new(tokens.clone(), seen.queue.clone(), seen.counts.clone(), within);
@@ -144,7 +147,8 @@ impl Running {
         let collector = Collector::new(client.clone(), Some(own))?;
         let page = Ui::new(Access::Gateway(tokens), collector.clone());
         let pages = pages(vault).merge(ui::pages(page, Hosts::Any)).merge(aws::pages(Arc::new(aws)));
-        let with_stores = xks::with_stores(pages.clone(), xks);
+        let with_stores = seen.traces.over(xks::with_stores(pages.clone(), xks));
+        let pages = seen.traces.over(pages);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("gateway").build()?;
         let mut running = Running {
@@ -223,6 +227,7 @@ impl Running {
             queue: self.seen.queue.clone(),
             look: self.seen.look.clone(),
             counts: self.seen.counts.clone(),
+            traces: self.seen.traces.clone(),
         });
         self.connections.push(connections.clone());
         let connections = connections.clone();
@@ -318,6 +323,7 @@ async fn metrics(State(seen): State<Seen>) -> String {
         memory: seen.memory.taken(),
         long: seen.bulk.requests(),
         connections: seen.connections(),
+        spans: seen.traces.counts(),
     };
     seen.counts.text(&now)
 }

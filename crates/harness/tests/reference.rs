@@ -40,6 +40,7 @@ const FILES: [File; 4] = [
             ("[audit]", "AuditSettings", "[Audit log](../operate/audit-log.md) explains them."),
             ("[refresh]", "RefreshSettings", ""),
             ("[certificates]", "CertificateSettings", ""),
+            ("[traces]", "TraceSettings", "[Traces](../operate/traces.md) explains them."),
             ("[[workers]]", "Place", "One for each further [worker](../operate/workers.md)."),
         ],
     },
@@ -68,6 +69,7 @@ const FILES: [File; 4] = [
         tables: &[
             ("at the top", "GatewaySettings", ""),
             ("[limits]", "GatewayLimits", ""),
+            ("[traces]", "TraceSettings", "[Traces](../operate/traces.md) explains them."),
             ("[[listener]]", "GatewayListener", ""),
             ("[[kms]]", "KmsListener", ""),
             ("[[token]]", "GatewayToken", ""),
@@ -111,6 +113,7 @@ const TABLES: [&str; 15] = [
     "access_keys",
     "xks",
     "transform",
+    "traces",
     "and",
 ];
 

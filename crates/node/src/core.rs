@@ -23,6 +23,7 @@ use crate::members::Members;
 use crate::peers::network::Network;
 use crate::requests::service::Service;
 use crate::threads::Threads;
+use crate::traces::Traces;
 
 /// One node.
 pub(crate) struct Core {
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) kept: Mutex<Option<Slow>>,
     /// The standby pairs that this node is in.
     pub(crate) pairs: PairBoard,
+    /// Where traces of requests go, if somewhere.
+    pub(crate) traces: Option<Traces>,
 }
 
 /// What the thread that keeps standby pairs ([`crate::standby`]) and the other threads tell each other.

@@ -17,7 +17,7 @@
 //! audit        the audit log
 //! ```
 //!
-//! `node.rs` starts and stops all of it. `core.rs` has the parts of a running node. `control.rs` carries out
+//! `node.rs` starts and stops all of it. `traces.rs` records requests for a collector of traces. `core.rs` has the parts of a running node. `control.rs` carries out
 //! the orders of other nodes. What must not be lost is in `polyclave_store`. Each folder takes the parts that
 //! it needs, and imports nothing from the folders above it.
 //!
@@ -49,6 +49,7 @@ mod server;
 mod standby;
 mod strategy;
 mod threads;
+mod traces;
 
 pub use crate::core::PairState;
 #[cfg(feature = "cheats")]

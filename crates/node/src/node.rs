@@ -49,6 +49,7 @@ use crate::server::reception::receive_clients;
 use crate::standby::{self, Pairs};
 use crate::strategy::Strategy;
 use crate::threads::Threads;
+use crate::traces::Traces;
 use crate::{FaultInjection, Result, reshare};
 
 /// How long threads of a stopping node may still wait for peers.
@@ -292,6 +293,7 @@ fn start(
         of_all: None,
     };
     let (orders, orders_of_pairs) = sync_channel(1);
+    let traces = Traces::start(&settings)?;
     let core = Arc::new(Core {
         seen: Seen::new(members.clone(), logbook.clone()),
         tally: Default::default(),
@@ -309,6 +311,7 @@ fn start(
         warn_days: settings.certificates.warn_days,
         most_followed: files.followed,
         pairs: PairBoard::new(orders),
+        traces,
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
     reload::log(&core);

@@ -58,6 +58,9 @@ pub struct TlsNet {
     farewells: Option<Arc<Farewells>>,
     /// Lets another thread end the work on this network, if set.
     halt: Option<Halt>,
+    /// By party: how long this one had nothing to do until bytes of that one came, or could go to it. `None`
+    /// if nobody wants to know.
+    waits: Option<Vec<Duration>>,
 }
 
 /// Where further streams are opened.
@@ -122,8 +125,8 @@ impl TlsNet {
             }
         }
         let lost = vec![None; parties];
-        let (origin, deadline, farewells, halt) = (None, None, None, None);
-        TlsNet { me, parties, limits, meter, origin, links, lost, failed, deadline, farewells, halt }
+        let (origin, deadline, farewells, halt, waits) = (None, None, None, None, None);
+        TlsNet { me, parties, limits, meter, origin, links, lost, failed, deadline, farewells, halt, waits }
     }
 
     /// The connections of a network that is between two messages.
@@ -178,6 +181,29 @@ impl TlsNet {
     pub fn ended_by(mut self, halt: Halt) -> TlsNet {
         self.halt = Some(halt);
         self
+    }
+
+    /// From now on measures how long this party waits for each other one, or stops to do so.
+    pub fn measure_waits(&mut self, wanted: bool) {
+        self.waits = wanted.then(|| vec![Duration::ZERO; self.parties]);
+    }
+
+    /// How long this party has waited for others since it asked last, if it measures that: the time in which
+    /// it had nothing to do, by the party whose bytes came at the end of it or could be sent then. What forks
+    /// wait for is not in it.
+    pub fn take_waits(&mut self) -> Vec<(Party, Duration)> {
+        let Some(waits) = &mut self.waits else { return Vec::new() };
+        let waited = Party::all(self.parties).zip(waits.iter_mut().map(std::mem::take));
+        waited.filter(|(_, waited)| *waited > Duration::ZERO).collect()
+    }
+
+    /// Notes that a wait has ended with bytes of a party.
+    fn note_wait(&mut self, since: Option<Instant>, party: Option<Party>) {
+        if let (Some(waits), Some(since), Some(party)) = (&mut self.waits, since, party)
+            && let Some(of_party) = waits.get_mut(party.index())
+        {
+            *of_party += since.elapsed();
+        }
     }
 
     /// How long to sleep of a time that is left. An error if nothing is to be waited for any more.
@@ -306,10 +332,11 @@ impl TlsNet {
         let mut waiting_since = None;
         loop {
             let stuck = waiting_since.is_some() && !self.links.iter().flatten().all(Link::is_sent);
-            let (mut moved, mut done) = (false, true);
+            let (mut moved, mut done, mut mover) = (false, true, None);
             for (place, lost) in self.links.iter_mut().zip(&mut self.lost) {
                 let Some(link) = place else { continue };
                 let peer = link.peer;
+                let had_moved = moved;
                 if link.is_done() && link.has_debts() {
                     match link.step(&[], &mut [], limits.max_frame) {
                         Ok(step) => moved |= step,
@@ -327,12 +354,17 @@ impl TlsNet {
                     // The peer may be unable to take ours before it gets rid of its own.
                     moved |= link.read_ahead(limits.max_frame).map_err(|broken| broken.of(peer))?;
                 }
+                if moved && !had_moved {
+                    mover = Some(peer);
+                }
+            }
+            if done || moved {
+                self.note_wait(waiting_since.take(), mover);
             }
             if done {
                 return Ok(());
             }
             if moved {
-                waiting_since = None;
                 continue;
             }
             let since = *waiting_since.get_or_insert_with(Instant::now);

@@ -12,6 +12,7 @@ mod drill;
 mod envelope;
 mod gateway;
 mod golden;
+mod helm;
 mod key_components;
 mod key_wrap;
 mod kill_all;

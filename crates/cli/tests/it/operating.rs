@@ -20,7 +20,7 @@ use crate::common::Place;
 
 /// The blocks of commands that are not run: their pages, and the reasons that these give. A new one has to be
 /// written here.
-const NOT_RUN: [(&str, &str); 15] = [
+const NOT_RUN: [(&str, &str); 17] = [
     ("start/sealed-file.md", "builds the program"),
     ("start/sealed-file.md", "builds the program"),
     ("operate/install.md", "builds the program and installs a package"),
@@ -34,6 +34,8 @@ const NOT_RUN: [(&str, &str); 15] = [
     ("operate/containers.md", "needs containers"),
     ("operate/containers.md", "needs containers"),
     ("operate/containers.md", "needs containers"),
+    ("operate/kubernetes-nodes.md", "needs Kubernetes"),
+    ("operate/kubernetes-nodes.md", "needs Kubernetes"),
     ("operate/releases.md", "needs the files of a release"),
     ("operate/releases.md", "needs the sources"),
 ];

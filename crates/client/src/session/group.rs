@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use polyclave_api::{self as api, Approval, Operation, Reason, Refusal, Reply, Request, Step};
+use polyclave_api::{self as api, Approval, Operation, Reason, Refusal, Reply, Request, Step, TraceContext};
 use polyclave_config::{Card, Cluster};
 use polyclave_kernels::process::PerProcess;
 use polyclave_protocol::any::AnyServiceConfig;
@@ -49,6 +49,8 @@ pub(crate) struct Caller {
     pub(crate) name: String,
     /// For whom it asks; empty if for itself.
     pub(crate) on_behalf_of: String,
+    /// The trace that its requests belong to.
+    pub(crate) trace: Option<TraceContext>,
     pub(crate) identity: Identity,
     /// What the user was told about nodes that were left out.
     pub(crate) left_out: Arc<PerProcess<LeftOut>>,
@@ -74,9 +76,9 @@ impl Caller {
     ) -> Result<Request> {
         let mut id = [0; 16];
         random_bytes(&mut id)?;
-        let on_behalf_of = self.on_behalf_of.clone();
+        let (on_behalf_of, trace) = (self.on_behalf_of.clone(), self.trace);
         let version = net.version().map_or(api::VERSION, u16::from);
-        Ok(Request { version, id, serving, operation, first, dealt, approval, on_behalf_of })
+        Ok(Request { version, id, serving, operation, first, dealt, approval, on_behalf_of, trace })
     }
 
     pub(crate) fn remark(&self, message: &str) {

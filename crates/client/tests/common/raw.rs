@@ -165,5 +165,6 @@ pub fn request(operation: Operation, first: Option<Step>) -> Request {
         dealt: Vec::new(),
         approval: None,
         on_behalf_of,
+        trace: None,
     }
 }

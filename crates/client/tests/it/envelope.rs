@@ -182,6 +182,7 @@ fn a_writer_is_never_given_the_key_of_a_file_that_is_there(cluster: &TestCluster
             first: Some(Step::FileKey),
             approval: None,
             on_behalf_of: String::new(),
+            trace: None,
         });
         for reply in raw.replies() {
             let Reply::Accepted { start, .. } = reply else { panic!("{reply:?}") };

@@ -48,6 +48,7 @@ mod session_keys;
 mod standby;
 mod tampering;
 mod tokenize;
+mod traces;
 mod versions;
 mod whole_life;
 mod words;

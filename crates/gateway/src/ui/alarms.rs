@@ -3,12 +3,15 @@
 //! One cause is one alarm. Its consequences are told under it: a node that does not answer is one alarm, for
 //! any number of nodes that miss it.
 
+mod kind;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::snapshot::{Cluster, Shown, is_not_allowed};
+use kind::Kind;
 
 /// The most alarms that are told, and the most consequences under one.
 const MAX: usize = 12;
@@ -27,6 +30,7 @@ enum Level {
 }
 
 struct Alarm {
+    kind: Kind,
     level: Level,
     what: String,
     to_do: String,
@@ -43,16 +47,16 @@ struct Alarms {
 }
 
 impl Alarms {
-    fn push(&mut self, level: Level, what: impl Into<String>, to_do: impl Into<String>) {
-        self.all.push(Alarm { level, what: what.into(), to_do: to_do.into(), under: Vec::new() });
+    fn push(&mut self, kind: Kind, level: Level, what: impl Into<String>, to_do: impl Into<String>) {
+        self.all.push(Alarm { kind, level, what: what.into(), to_do: to_do.into(), under: Vec::new() });
     }
 
-    fn bad(&mut self, what: impl Into<String>, to_do: impl Into<String>) {
-        self.push(Level::Bad, what, to_do);
+    fn bad(&mut self, kind: Kind, what: impl Into<String>, to_do: impl Into<String>) {
+        self.push(kind, Level::Bad, what, to_do);
     }
 
-    fn warn(&mut self, what: impl Into<String>, to_do: impl Into<String>) {
-        self.push(Level::Warn, what, to_do);
+    fn warn(&mut self, kind: Kind, what: impl Into<String>, to_do: impl Into<String>) {
+        self.push(kind, Level::Warn, what, to_do);
     }
 
     /// Notes that others may follow from the last alarm.
@@ -97,7 +101,8 @@ impl Alarm {
         if beyond > 0 {
             under.push(format!("And {beyond} more."));
         }
-        json!({ "level": self.level, "what": self.what, "to_do": self.to_do, "under": under })
+        let alert = self.kind.alert();
+        json!({ "level": self.level, "what": self.what, "to_do": self.to_do, "under": under, "alert": alert })
     }
 }
 
@@ -147,7 +152,7 @@ fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
             format!("Requests cannot be served: {there} of {all} nodes answer, and {needed} are needed.");
         match alarms.absent(None) {
             Some(cause) => alarms.follows(cause, Level::Bad, &[], what),
-            None => alarms.bad(what, "Start the nodes that are gone."),
+            None => alarms.bad(Kind::TooFewNodes, what, "Start the nodes that are gone."),
         }
     } else if *worker_groups > 1 {
         for worker in serving.into_iter().filter(|worker| answering(*worker) < *needed) {
@@ -157,7 +162,7 @@ fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
             );
             match alarms.absent(Some(worker)) {
                 Some(cause) => alarms.follows(cause, Level::Bad, &[], what),
-                None => alarms.bad(what, "Start those that are gone."),
+                None => alarms.bad(Kind::TooFewNodes, what, "Start those that are gone."),
             }
         }
     }
@@ -169,6 +174,7 @@ fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
         match alarms.absent(None) {
             Some(cause) => alarms.follows(cause, Level::Warn, &[], what.into()),
             None => alarms.warn(
+                Kind::CorrectionOff,
                 what,
                 "Bring the missing node back; correction is on again when all nodes see each other.",
             ),
@@ -178,7 +184,11 @@ fn of_the_cluster(alarms: &mut Alarms, cluster: &Cluster, nodes: &[Shown<'_>]) {
         nodes.iter().filter_map(|node| Some(node.what()?.status().version.clone())).collect();
     if versions.len() > 1 {
         let message = listed(&versions.into_iter().collect::<Vec<_>>());
-        alarms.warn(format!("The nodes run versions {message}."), "Upgrade them to the same version.");
+        alarms.warn(
+            Kind::ReleasesDiffer,
+            format!("The nodes run versions {message}."),
+            "Upgrade them to the same version.",
+        );
     }
 }
 
@@ -187,12 +197,14 @@ fn of_reach(alarms: &mut Alarms, node: &Shown<'_>) {
     match node.gone() {
         Some((_, why)) if is_not_allowed(why) => {
             alarms.bad(
+                Kind::NotAdmitted,
                 format!("{name} does not admit this client."),
                 "Its operator runs `polyclave node allow` there with the client's card.",
             );
         }
         Some((seconds, why)) => {
             alarms.bad(
+                Kind::NodeDown,
                 format!("{name} is not reached since {}: {}.", time(seconds), why.to_string().trim_end_matches('.')),
                 format!("Start it (`polyclave node run` on its machine), or look at its log and the network to {name}."),
             );
@@ -201,6 +213,7 @@ fn of_reach(alarms: &mut Alarms, node: &Shown<'_>) {
         None => {
             if let Some(asked) = node.seen.asked.map(|at| at.elapsed().as_secs()).filter(|s| *s >= 3) {
                 alarms.warn(
+                    Kind::NodeDown,
                     format!("{name} has not answered for {asked} s."),
                     "It may be busy, stopped or cut off; its log says more.",
                 );
@@ -221,6 +234,7 @@ fn of_links(alarms: &mut Alarms, node: &Shown<'_>) {
             alarms.follows(cause, Level::Warn, &[name], format!("does not see {peer} either: {why}."));
         } else {
             alarms.warn(
+                Kind::PeerUnreached,
                 format!("{name} does not see {peer}: {why}."),
                 "Look at the network between the two, and at both logs.",
             );
@@ -258,6 +272,7 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
     if status.quarantined {
         let why = node.report().and_then(|report| report.quarantine.as_deref()).unwrap_or("a check failed");
         alarms.bad(
+            Kind::Quarantine,
             format!("{name} is under quarantine, and computes nothing: {why}."),
             "Find out which machine was altered. When all are sound, order `polyclave node refresh` at every node.",
         );
@@ -266,6 +281,7 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
         match alarms.absent(Some(node.worker)) {
             Some(cause) => alarms.follows(cause, Level::Warn, &[name], what),
             None => alarms.warn(
+                Kind::StandbyServes,
                 format!("{name} {what}"),
                 "Bring the third node back, or let these two see it; all three serve again then.",
             ),
@@ -274,6 +290,7 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
         match cause_of_idleness(alarms, node, why) {
             Some(cause) => alarms.follows(cause, Level::Bad, &[name], format!("cannot serve: {why}.")),
             None => alarms.bad(
+                Kind::NodeNotReady,
                 format!("{name} cannot serve: {why}."),
                 "`polyclave node status` on its machine says more.",
             ),
@@ -282,6 +299,7 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
         match alarms.absent(Some(node.worker)) {
             Some(cause) => alarms.follows(cause, Level::Warn, &[name], "cannot get ready without it.".into()),
             None => alarms.warn(
+                Kind::NodeNotReady,
                 format!("{name} prepares itself together with the others."),
                 "Wait; all nodes have to run at once.",
             ),
@@ -289,12 +307,14 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
     }
     if status.damaged > 0 {
         alarms.bad(
+            Kind::KeysDamaged,
             format!("{name} cannot read its shares of {} keys.", status.damaged),
             "Its operator restores a backup.",
         );
     }
     if status.lacking > 0 {
         alarms.warn(
+            Kind::KeysLacking,
             format!("{name} lacks {} keys that other nodes have.", status.lacking),
             "`polyclave key list` says which; its operator restores a backup that has them.",
         );
@@ -302,18 +322,21 @@ fn of_state(alarms: &mut Alarms, node: &Shown<'_>) {
     let Some(report) = node.report() else { return };
     if let Some(clock) = &report.clock {
         alarms.bad(
+            Kind::ClockDoesNotFit,
             format!("The clock of {name} does not fit: {clock}."),
             "Set the clock, or change the certificate.",
         );
     }
     if report.checks_failed > 0 {
         alarms.bad(
+            Kind::ChecksFailed,
             format!("{name} saw {} failed checks under the MAC key in use.", report.checks_failed),
             "Some node deviated or is broken: compare the audit logs, then `polyclave node refresh`.",
         );
     }
     for fault in report.faults.iter().filter(|fault| fault.outvoted > 0) {
         alarms.bad(
+            Kind::NodeOutvoted,
             format!(
                 "{name} says that {} sent wrong shares in {} requests, and was outvoted.",
                 fault.node, fault.outvoted
@@ -327,12 +350,14 @@ fn of_audit(alarms: &mut Alarms, node: &Shown<'_>) {
     let name = &node.name;
     if let Some(why) = node.seen.history.contradiction() {
         alarms.bad(
+            Kind::AuditLogShorter,
             format!("The audit log of {name} does not go on from where it was: {why}."),
             "Unless its operator began a new log or restored a backup, lines were taken away: `polyclave node audit`.",
         );
     }
     if let Some(why) = node.report().and_then(|report| report.audit_failure.as_deref()) {
         alarms.bad(
+            Kind::AuditUnwritable,
             format!("The audit log of {name} cannot be written: {why}."),
             "Make room on its disk, or mend it.",
         );
@@ -349,6 +374,7 @@ fn of_stock(alarms: &mut Alarms, node: &Shown<'_>) {
                     alarms.follows(cause, Level::Warn, &[name], format!("cannot fill the stock of {kind}."))
                 }
                 None => alarms.warn(
+                    Kind::StockLow,
                     format!("{name} has {blocks} of {of} blocks of {kind} in stock."),
                     "Requests wait while the nodes make more; raise the level if that is often so.",
                 ),
@@ -366,7 +392,10 @@ fn of_certificates(alarms: &mut Alarms, nodes: &[Shown<'_>]) {
     for (days, of, name) in soon {
         let what = format!("The certificate of the {of} {name} ends in {days} days.");
         let to_do = format!("Change it with `polyclave {of} rotate`.");
-        if days < 2 { alarms.bad(what, to_do) } else { alarms.warn(what, to_do) }
+        match days < 2 {
+            true => alarms.bad(Kind::CertificateEndsSoon, what, to_do),
+            false => alarms.warn(Kind::CertificateEnds, what, to_do),
+        }
     }
 }
 
@@ -379,6 +408,7 @@ fn of_keys(alarms: &mut Alarms, nodes: &[Shown<'_>], now: u64) {
         .collect();
     for (name, version) in low {
         alarms.warn(
+            Kind::KeyBudgetLow,
             format!("The key {name} (version {version}) has less than a tenth of its budget left."),
             format!("Make a new version: `polyclave key rotate {name}`."),
         );
@@ -390,6 +420,7 @@ fn of_keys(alarms: &mut Alarms, nodes: &[Shown<'_>], now: u64) {
         .collect();
     for (left, name) in expiring {
         alarms.warn(
+            Kind::KeysExpire,
             format!("The key {name} expires in {}, and only decrypts then.", time(left)),
             format!("Make a new version: `polyclave key rotate {name}`."),
         );
@@ -416,7 +447,7 @@ mod tests {
     #[test]
     fn what_is_so_of_several_nodes_is_told_once_under_its_cause() {
         let mut alarms = Alarms::default();
-        alarms.warn("node-4 is gone.", "Start it.");
+        alarms.warn(Kind::NodeDown, "node-4 is gone.", "Start it.");
         alarms.is_cause(0, &["node-4"]);
         let cause = alarms.cause(0, &["node-4"]).expect("noted");
         assert_eq!(
@@ -432,6 +463,7 @@ mod tests {
             "what": "node-4 is gone.",
             "to_do": "Start it.",
             "under": ["Nothing is served.", "node-1, node-2 and node-3 cannot reach it: refused."],
+            "alert": "PolyclaveNodeDown",
         }]);
         assert_eq!(message_of(alarms), expected);
     }
@@ -439,7 +471,7 @@ mod tests {
     #[test]
     fn two_nodes_that_do_not_see_each_other_are_one_cause_in_either_order() {
         let mut alarms = Alarms::default();
-        alarms.warn("a does not see b.", "Look.");
+        alarms.warn(Kind::NodeDown, "a does not see b.", "Look.");
         alarms.is_cause(2, &["a", "b"]);
         assert_eq!(alarms.cause(2, &["b", "a"]), Some(0));
         assert_eq!((alarms.cause(0, &["a", "b"]), alarms.absent(None)), (None, None), "both answer");
@@ -448,7 +480,7 @@ mod tests {
     #[test]
     fn more_than_fits_is_counted() {
         let mut alarms = Alarms::default();
-        alarms.bad("all is lost.", "Run.");
+        alarms.bad(Kind::NodeDown, "all is lost.", "Run.");
         (0..10).for_each(|at| alarms.follows(0, Level::Warn, &["node-1"], format!("lacks {at}.")));
         let message = message_of(alarms);
         let under = message[0]["under"].as_array().expect("a list");

@@ -112,18 +112,20 @@ function remember(list, value) {
 }
 
 function alarms(told) {
-  const lines = told.rows.map((row) => [row.level, row.what, row.to_do, row.under]);
+  const lines = told.rows.map((row) => [row.level, row.what, row.to_do, row.under, row.alert]);
   if (told.beyond) lines.push(['warn', 'And ' + told.beyond + ' more.', 'Mend these first.', []]);
   if (!lines.length) lines.push(['good', 'Nothing is wrong.', 'All nodes answer.', []]);
   const box = $('alarms');
   while (box.children.length > lines.length) box.lastChild.remove();
-  lines.forEach(([level, what, to_do, under], at) => {
+  lines.forEach(([level, what, to_do, under, alert], at) => {
     const one = box.children[at] || box.appendChild(make('div', {}, make('b'), ' ', make('span'), make('ul')));
     const [head, , advice, list] = one.childNodes;
     const style = 'alarm ' + level;
     if (one.className !== style) one.className = style;
     tell(head, what);
     tell(advice, to_do);
+    const title = alert ? 'Alert of Prometheus: ' + plain(alert) : '';
+    if (one.title !== title) one.title = title;
     list.hidden = !under.length;
     while (list.children.length > under.length) list.lastChild.remove();
     under.forEach((text, line) => tell(list.children[line] || list.appendChild(make('li')), text));

@@ -14,6 +14,7 @@ mod programs;
 mod sys;
 mod tls;
 mod tokens;
+mod traces;
 mod transform;
 mod transit;
 mod xks;

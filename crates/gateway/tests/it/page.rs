@@ -1,5 +1,6 @@
 //! The operator's page: who may see it, what it is told, and how it looks in a browser.
 
+mod alerts;
 mod grafana;
 mod in_browser;
 mod many_keys;

@@ -86,6 +86,7 @@ impl Logbook {
         let Some(audit) = &self.audit else { return };
         let writable = audit.retry();
         metrics::gauge!("polyclave_audit_writable").set(f64::from(u8::from(writable)));
+        metrics::gauge!("polyclave_audit_lines").set(audit.head().0 as f64);
         self.settle_gap(audit.gap());
         if *noted == Some(audit.head()) {
             return;

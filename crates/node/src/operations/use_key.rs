@@ -10,6 +10,7 @@ use polyclave_protocol::dealt::HeldSeeds;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Faults, Session};
 use polyclave_store::StoredKey;
+use polyclave_traces::part;
 
 use crate::computation::Computation;
 use crate::computation::circuits::{Circuits, Library};
@@ -100,6 +101,7 @@ impl Serving<'_, '_> {
         mut mode: Box<dyn Mode>,
         mut first: Option<Step>,
     ) -> Result<(), StepError> {
+        let evaluation = part("evaluate");
         let circuits = self.circuits(&info.properties.cipher, &protocol)?;
         let key = self.expanded((info, shares), &circuits, &mut protocol)?;
         let mut of_others = Vec::with_capacity(others.len());
@@ -120,6 +122,8 @@ impl Serving<'_, '_> {
             progress: self.progress.clone(),
         };
         let started = held.with(&mut self.partners_for_client()?, |at| mode.start(at));
+        self.note_waits();
+        drop(evaluation);
         self.faults = held.faults();
         let (start, mut mask) = started?;
         self.context.still_holds(&self.service.material)?;
@@ -143,7 +147,10 @@ impl Serving<'_, '_> {
             }
             let instead = self.service.faults.instead_of_answer();
             instead.iter().for_each(|reply| self.connection.reply(reply));
+            let evaluation = part("evaluate");
             let answer = held.with(&mut self.partners_for_client()?, |at| mode.run(step, at));
+            self.note_waits();
+            drop(evaluation);
             self.faults = held.faults();
             let mut answer = answer?;
             let Answer { data, mask, initial, opened } = &mut answer;

@@ -8,7 +8,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use polyclave_api::Refusal;
 use polyclave_config::{NodeDir, NodeOperation};
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::versions;
 use polyclave_store::Store;
+use polyclave_traces::SpanCounts;
 
 use crate::audit::Event;
 use crate::clock::{Dates, now};
@@ -17,11 +20,15 @@ use crate::material::refresh;
 use crate::material::setup::Leader;
 use crate::operator::certificates::Watch;
 use crate::operator::reload;
+use crate::operator::soon::KeysOfSoon;
 use crate::requests::channels::PING_EVERY;
 use crate::threads::POLL_INTERVAL;
+use crate::traces::Traces;
 
 /// The pause before a retry of something that failed, perhaps because the disk is full.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
+/// How often keys are counted: it takes about 100 ms for 10,000 of them.
+const COUNT_KEYS_EVERY: Duration = Duration::from_secs(300);
 
 /// Ends session keys and components, reloads the policy when its file changes, pings channels, starts an
 /// agreement on common secrets if one is due, orders a refresh if one is due, writes the audit log.
@@ -30,6 +37,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let (mut policy_of, mut pinged, mut flushed) = (modified(), Instant::now(), Instant::now());
     let (mut noted, mut leader, mut misfit, mut not_erased) = (None, Leader::default(), None, None);
     let (mut certificates, mut leftovers) = (Watch::default(), Leftovers::default());
+    let mut keys_counted: Option<Instant> = None;
     let is_first = core.members.is_first_worker();
     if is_first {
         end_keys(core);
@@ -85,9 +93,15 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             metrics::gauge!("polyclave_peers_connected")
                 .set(core.network.peers.connected().len() as f64 - 1.0);
             metrics::gauge!("polyclave_ready").set(f64::from(u8::from(core.is_ready())));
+            count_peers(core);
+            count_spans(core);
             metrics::counter!("polyclave_blocks_computed_total")
                 .absolute(core.service.computed.load(Relaxed));
             let status = core.status();
+            if is_first && keys_counted.is_none_or(|at| at.elapsed() >= COUNT_KEYS_EVERY) {
+                keys_counted = Some(Instant::now());
+                count_keys(core);
+            }
             if is_first {
                 refresh(core, dir.settings().refresh.every_days);
                 erase_replaced(&core.store, &mut not_erased);
@@ -96,6 +110,37 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
             metrics::gauge!("polyclave_keys_damaged").set(status.damaged as f64);
             metrics::gauge!("polyclave_keys_lacking").set(status.lacking as f64);
         }
+    }
+}
+
+/// Counts the other nodes, and those whose program is of another release.
+fn count_peers(core: &Core) {
+    let peers = &core.network.peers;
+    let others = core.members.others().filter_map(|peer| peers.program(peer));
+    let of_other_releases = others.filter(|program| program.release != versions::release()).count();
+    metrics::gauge!("polyclave_peers_of_other_releases").set(of_other_releases as f64);
+    metrics::gauge!("polyclave_peers").set(core.members.nodes as f64 - 1.0);
+    metrics::gauge!("polyclave_nodes_needed").set(core.service.config.quorum() as f64);
+    if core.service.strategy.corrects() {
+        let all_are_there = peers.connected().len() >= core.members.nodes;
+        metrics::gauge!("polyclave_corrects").set(f64::from(u8::from(all_are_there)));
+    }
+}
+
+/// Counts what has become of the spans of traces.
+fn count_spans(core: &Core) {
+    if let Some(SpanCounts { sent, dropped, failed }) = core.traces.as_ref().map(Traces::counts) {
+        for (outcome, count) in [("sent", sent), ("dropped", dropped), ("failed", failed)] {
+            metrics::counter!("polyclave_trace_spans_total", "outcome" => outcome).absolute(count);
+        }
+    }
+}
+
+/// Counts the keys that a person has to do something about soon. All keys are read for it.
+fn count_keys(core: &Core) {
+    if let Some(soon) = KeysOfSoon::of_store(&core.store, now()) {
+        metrics::gauge!("polyclave_keys_nearly_spent").set(soon.nearly_spent as f64);
+        metrics::gauge!("polyclave_keys_expiring").set(soon.expiring as f64);
     }
 }
 

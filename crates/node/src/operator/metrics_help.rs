@@ -12,7 +12,26 @@ pub(crate) fn describe() {
     describe_counter!("polyclave_blocks_computed_total", "Blocks computed, counted piece by piece.");
     describe_histogram!("polyclave_request_seconds", "Duration of requests of clients.");
     describe_gauge!("polyclave_peers_connected", "Other nodes to which this one is connected.");
+    describe_gauge!("polyclave_peers", "Other nodes of the cluster.");
+    describe_gauge!(
+        "polyclave_peers_of_other_releases",
+        "Other nodes whose program is of another release, as far as they were seen."
+    );
+    describe_gauge!("polyclave_nodes_needed", "Nodes that it takes to serve, this one included.");
+    describe_gauge!(
+        "polyclave_corrects",
+        "0 while wrong shares are detected and not corrected, because a node is missing. Only where they can be corrected."
+    );
     describe_gauge!("polyclave_ready", "1 if requests can be served.");
+    describe_gauge!(
+        "polyclave_keys_nearly_spent",
+        "Active keys with less than a tenth of their budget left, counted every five minutes."
+    );
+    describe_gauge!(
+        "polyclave_keys_expiring",
+        "Keys that expire within a week and stay for decryption, counted every five minutes."
+    );
+    describe_gauge!("polyclave_audit_lines", "The number of the last line of the audit log.");
     describe_gauge!("polyclave_keys", "Keys whose shares this node holds.");
     describe_gauge!("polyclave_keys_damaged", "Keys whose record here cannot be read.");
     describe_gauge!("polyclave_keys_lacking", "Keys that other nodes have and this node lacks.");
@@ -50,6 +69,10 @@ pub(crate) fn describe() {
     describe_gauge!("polyclave_audit_writable", "0 while no line of the audit log can be written.");
     describe_counter!("polyclave_audit_unlogged_total", "Events that have no line in the audit log.");
     describe_counter!("polyclave_audit_unsent_total", "Lines of the audit log that syslog did not take.");
+    describe_counter!(
+        "polyclave_trace_spans_total",
+        "Parts of traces, by what became of them: sent, dropped because the queue was full, or failed at the collector."
+    );
     describe_counter!(
         "polyclave_faults_total",
         "Requests in which another node was outvoted, silent, or one of two that contradict each other."

@@ -11,3 +11,4 @@ pub(crate) mod metrics_help;
 pub(crate) mod readiness;
 pub(crate) mod reload;
 pub(crate) mod report;
+mod soon;

@@ -95,11 +95,7 @@ fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
             least.push((spent.get(&info.account).copied().unwrap_or(0), info));
         }
     }
-    let left = |(spent, info): &(u64, &KeyInfo)| {
-        let budget = info.properties.budget_blocks;
-        budget.saturating_sub(*spent) as f64 / budget.max(1) as f64
-    };
-    least.sort_by(|a, b| left(a).total_cmp(&left(b)));
+    least.sort_by(|a, b| left(*a).total_cmp(&left(*b)));
     ending.sort_by_key(|(at, ..)| *at);
     let counts = counts.into_iter().map(|((kind, state), keys)| KeyCount { kind, state, keys });
     let least = least.into_iter().map(|(spent, info)| KeyBudget {
@@ -123,8 +119,14 @@ fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
     })
 }
 
+/// The part of the budget of a key that is left.
+pub(super) fn left((spent, info): (u64, &KeyInfo)) -> f64 {
+    let budget = info.properties.budget_blocks;
+    budget.saturating_sub(spent) as f64 / budget.max(1) as f64
+}
+
 /// When something happens to a key by itself, and whether it is removed then.
-fn end(info: &KeyInfo) -> Option<(u64, bool)> {
+pub(super) fn end(info: &KeyInfo) -> Option<(u64, bool)> {
     match (info.ends(), info.properties.expires) {
         (Some(ends), Some(expires)) if expires < ends => Some((expires, false)),
         (Some(ends), _) => Some((ends, true)),

@@ -9,6 +9,7 @@ use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::session::{self, AgreedSession, Greeted, HandshakeParameters, Prepared};
+use polyclave_traces::part;
 use polyclave_transport::TlsNet;
 
 use crate::material::epoch::{Allowance, SessionContext, SessionContextId};
@@ -92,9 +93,12 @@ pub(crate) fn begin<'c>(
         let stock = context.stock(&service.material, allowance);
         let ahead = stock.as_deref().zip(circuits);
         let may_be = may_be_at_once && Instant::now() + 2 * HELLO < deadline;
-        match begin_at_once(service, plan, context, (&mut channel, may_be), ahead) {
+        let hello = part("hello");
+        let at_once = begin_at_once(service, plan, context, (&mut channel, may_be), ahead);
+        match at_once {
             AtOnce::No => {}
             AtOnce::Agreed(session) => {
+                channel.note_waits(&service.members);
                 await_computation(service, plan, channel.net().map_err(unavailable)?);
                 return Ok(Begun { channel, session, stock });
             }
@@ -116,6 +120,8 @@ pub(crate) fn begin<'c>(
             Ok(greeted) => {
                 let opened = open(greeted, ahead, &mut service.faults.net_in_hello(net));
                 await_computation(service, plan, net);
+                channel.note_waits(&service.members);
+                drop(hello);
                 return match opened {
                     Ok((session, next)) => {
                         channel.prepare(next);

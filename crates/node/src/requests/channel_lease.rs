@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 use polyclave_api::{Reason, Refusal};
 use polyclave_protocol::session::Prepared;
 use polyclave_protocol::{Error, Party, PartySet};
+use polyclave_traces::{is_recorded, note, part};
 use polyclave_transport::TlsNet;
 
 use crate::error::stops;
 use crate::material::stock::bounded::Ahead;
+use crate::members::Members;
 use crate::requests::begin::{NOT_HERE, NotBegun, blame, unavailable};
 use crate::requests::channels::{Announced, Channel, Channels, Lent, Turn};
 use crate::requests::follow::decline;
@@ -49,6 +51,16 @@ impl ChannelLease<'_> {
     pub(crate) fn net(&mut self) -> Result<&mut TlsNet, Error> {
         let channel = self.channel.as_mut().map(|channel| &mut channel.net);
         channel.ok_or_else(|| Error::System("the channel is gone".into()))
+    }
+
+    /// Says of the part of the request that ends, for traces, how long this node has waited for which other
+    /// one since it said that last.
+    pub(crate) fn note_waits(&mut self, members: &Members) {
+        if let Some(channel) = &mut self.channel {
+            for (peer, waited) in channel.net.take_waits() {
+                polyclave_traces::wait(members.name_of(peer), waited);
+            }
+        }
     }
 
     /// What was fixed for this session when the last one began. Only for one attempt.
@@ -114,11 +126,17 @@ pub(super) fn acquire<'c>(
 ) -> Result<ChannelLease<'c>, NotBegun> {
     let serving = plan.request.serving;
     let leader = serving.iter().next().unwrap_or(service.members.me);
-    if leader == service.members.me {
-        Ok(lead(service, plan, client_is_there)?)
+    let _part = part("queue");
+    note("polyclave.leader", service.members.name_of(leader));
+    let mut lease = if leader == service.members.me {
+        lead(service, plan, client_is_there)?
     } else {
-        follow(service, plan, leader, deadline, client_is_there)
+        follow(service, plan, leader, deadline, client_is_there)?
+    };
+    if let Some(channel) = &mut lease.channel {
+        channel.net.measure_waits(is_recorded());
     }
+    Ok(lease)
 }
 
 /// What a request may take of this node's memory; nothing if it computes a few blocks at most.

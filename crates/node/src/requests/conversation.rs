@@ -15,6 +15,7 @@ use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::Faults;
 use polyclave_protocol::session::AgreedSession;
 use polyclave_protocol::{Error, Party};
+use polyclave_traces::part;
 use polyclave_transport::TlsNet;
 
 use crate::clients::approvals::Approved;
@@ -101,6 +102,7 @@ fn try_serve(
     let (first, dealt) = (plan.request.first.take(), plan.dealt.take());
     let ready = refuse_at_maker(&service.material).and_then(|()| service.material.context());
     let ready = ready.and_then(|context| {
+        let _part = part("pay");
         *blocks = admit_first(service, client, (&mut plan, paid), first.as_ref())?;
         Ok(context)
     });
@@ -130,7 +132,12 @@ fn try_serve(
         None => Ok(()),
     };
     let joined = spent.and_then(|()| serving.join(session, stock.clone()));
-    let outcome = joined.and_then(|protocol| plan.planned.run(&mut serving, protocol, first));
+    let outcome = joined.and_then(|protocol| {
+        let _part = part("serve");
+        let outcome = plan.planned.run(&mut serving, protocol, first);
+        serving.note_waits();
+        outcome
+    });
     (*blocks, *faults) = (serving.blocks, serving.faults);
     if let Some(first) = stock.and_then(|stock| stock.first_taken()) {
         service.foresight.note(likeness, first);
@@ -196,6 +203,12 @@ impl<'a> Serving<'a, '_> {
 
     pub(crate) fn net(&mut self) -> Result<&mut TlsNet, Error> {
         self.channel.net()
+    }
+
+    /// Says of the part of the request that ends, for traces, how long this node has waited for which other
+    /// one since it said that last.
+    pub(crate) fn note_waits(&mut self) {
+        self.channel.note_waits(&self.service.members);
     }
 
     /// The network that the protocol uses while it makes a key. Making a key continues even if the client is

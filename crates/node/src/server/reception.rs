@@ -170,6 +170,8 @@ fn answer(
             return false;
         }
     };
+    let traced = core.traces.as_ref().and_then(|traces| traces.begin(&request));
+    let _in_log = traced.as_ref().map(|of| tracing::info_span!("request", trace = of.number).entered());
     let kind = request.operation.describe().kind();
     let Detail { key, text } = request.operation.describe().audit();
     let key = key.to_owned();
@@ -184,6 +186,9 @@ fn answer(
     if core.service.of_all.is_some() {
         let pair = core.members.names_of(core.members.all()).join(",");
         detail = format!("standby={pair} {detail}").trim_end().to_owned();
+    }
+    if let Some(traced) = &traced {
+        detail = format!("trace={} {detail}", traced.number).trim_end().to_owned();
     }
     let event = Event { client: &client.name, operation: kind, key: &key, request: id, ..Event::default() };
     // What other workers have changed is shown, too.
@@ -234,7 +239,9 @@ fn answer(
         core.tally.count(kind, outcome, began.elapsed());
     }
     tracing::debug!(client = %client.name, operation = kind, key = %key, outcome, blocks, "request");
-    core.logbook.note(&Event { outcome, blocks, detail: &detail, ..event });
+    let event = Event { outcome, blocks, detail: &detail, ..event };
+    core.logbook.note(&event);
+    traced.iter().for_each(|traced| traced.end(&event, bytes.len()));
     result.is_ok()
 }
 

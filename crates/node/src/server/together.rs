@@ -15,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use polyclave_api::{self as api, Reason, Refusal, Request};
+use polyclave_traces::part;
 use polyclave_transport::TlsNet;
 
 use crate::audit::{BEGUN, Event};
@@ -66,6 +67,7 @@ impl Asking<'_> {
                 let planned = self.hold_off_refresh(request.operation.describe().only_uses(), until, net);
                 let planned = planned.and_then(|held_off| {
                     let asked = Asked { request, bytes, seeds, is_first_try: tries == 1 };
+                    let _part = part("plan");
                     Ok((held_off, Plan::make(&core.service, client, asked, operations::of)?))
                 });
                 if let Ok((_, Plan { approved: Some(approved), .. })) = &planned
@@ -138,7 +140,9 @@ impl Asking<'_> {
             if is_over || !net.is_alive() {
                 return Err(waited_too_long());
             }
-            waits.get_or_insert_with(|| self.core.service.pending.hold_back(self.ticket));
+            waits.get_or_insert_with(|| {
+                (self.core.service.pending.hold_back(self.ticket), part("wait for a refresh"))
+            });
             thread::sleep(POLL_INTERVAL / 5);
         }
     }

@@ -190,6 +190,7 @@ impl Pair {
             warn_days: all.warn_days,
             most_followed: all.most_followed,
             pairs: PairBoard::new(orders),
+            traces: all.traces.clone(),
         });
         core.material.load()?;
         core.material.resume_quarantine();

@@ -56,35 +56,48 @@ impl TlsNet {
         }
         let mut waiting_since = None;
         loop {
-            let (mut moved, mut done) = (false, true);
+            let (mut moved, mut done, mut mover) = (false, true, None);
             for at in 0..self.parties {
                 let Some(link) = self.links[at].as_mut().filter(|link| !link.is_idle()) else { continue };
                 let (peer, awaited) = (link.peer, link.is_receiving());
                 let step = link.step_gathering(out[at], into[at], self.limits.max_frame);
                 let waits = link.is_receiving();
                 match step {
-                    Ok(step) => (moved, done) = (moved | step, done & !waits),
-                    Err(broken) => self.lose(peer, broken.of(peer)),
+                    Ok(step) => {
+                        mover = mover.or(step.then_some(peer));
+                        (moved, done) = (moved | step, done & !waits);
+                    }
+                    Err(broken) => {
+                        mover = mover.or(Some(peer));
+                        self.lose(peer, broken.of(peer));
+                    }
                 }
                 if awaited && !waits {
                     arrived = arrived.iter().chain([peer]).collect();
                     if enough(arrived, into) {
+                        self.note_wait(waiting_since, mover);
                         return Ok(arrived);
                     }
                 }
+            }
+            if done || moved {
+                self.note_wait(waiting_since.take(), mover);
             }
             if done {
                 return Ok(arrived);
             }
             if moved {
-                waiting_since = None;
                 continue;
             }
             let since = *waiting_since.get_or_insert_with(Instant::now);
             if since.elapsed() < YIELD {
                 std::thread::yield_now();
             } else {
+                let lost = self.lost();
                 self.sleep_gathering(into, patience)?;
+                if let Some(gone) = self.lost().without(lost).iter().next() {
+                    self.note_wait(waiting_since.take(), Some(gone));
+                }
             }
         }
     }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::stock::{Kind, Purpose, Stock};
 use polyclave_protocol::{Error, Result};
+use polyclave_traces::part;
 use zeroize::Zeroizing;
 
 use super::Lots;
@@ -97,7 +98,10 @@ impl Stock for BoundedStock {
         let taken = match ahead {
             Some(ahead) if (ahead.kind, ahead.count) == (*kind, count) => ahead.items,
             // The session does not take what was expected, which is lost. The same at all nodes.
-            _ => self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))?,
+            _ => {
+                let _part = part("claim");
+                self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))?
+            }
         };
         if taken.is_some() {
             self.through_circuits.fetch_add(count as u64, Relaxed);
@@ -115,6 +119,7 @@ impl BoundedStock {
             return Err(Error::misuse("material was to be claimed ahead that no session can go on without"));
         };
         self.refuse_over()?;
+        let _part = part("claim");
         let items = self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))?;
         *self.ahead.lock() = Some(Claimed { kind: *kind, count, items });
         Ok(())
@@ -149,6 +154,7 @@ impl BoundedStock {
     }
 
     fn claim(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        let _part = part("claim");
         self.refuse_over()?;
         self.ends_if_it_failed(self.lots.take(kind, count, net))
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use polyclave_api::{self as api, Reason, Refusal, Reply, Step};
 use polyclave_protocol::{Error, Party};
+use polyclave_traces::part;
 use polyclave_transport::TlsNet;
 
 use super::keepalive::Keepalive;
@@ -35,6 +36,7 @@ impl<'l> ClientConnection<'l> {
     }
 
     pub(crate) fn reply(&mut self, reply: &Reply) {
+        let _part = part("answer");
         self.net.set_deadline(Some(Instant::now() + STEP));
         let sent = api::send(self.net, self.client, reply);
         self.net.set_deadline(None);

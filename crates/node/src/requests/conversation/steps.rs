@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use polyclave_api::{KeyInfo, Reason, Refusal, Right, Step};
 use polyclave_protocol::Error;
 use polyclave_protocol::net::Net;
+use polyclave_traces::part;
 
 use super::Serving;
 use super::client_connection::{STEP, lost};
@@ -26,6 +27,7 @@ impl Serving<'_, '_> {
         admit: impl FnOnce(&Step) -> Result<u64, Refusal>,
         paid_by: Option<&KeyInfo>,
     ) -> Result<Step, StepError> {
+        let _part = part("step");
         let serving = self.net()?.members();
         let (until, mut early) = (Instant::now() + STEP, Early::default());
         let received = match self.await_step(&mut early)? {
@@ -48,8 +50,9 @@ impl Serving<'_, '_> {
         let mine = judged.as_ref().map(|(_, digest)| *digest).map_err(Clone::clone);
         let session = self.session;
         let step = StepOf { session: &session, uses_key: paid_by.is_some() };
-        let agreed = self.service.strategy.agree(mine, step, &early, self.net()?)?;
-        match agreed {
+        let agreed = self.service.strategy.agree(mine, step, &early, self.net()?);
+        self.note_waits();
+        match agreed? {
             Ok(()) => judged.map(|(step, _)| step).map_err(StepError::Refused),
             Err(refusal) => Err(StepError::Refused(refusal)),
         }
