@@ -51,11 +51,13 @@ pub enum Mode {
     /// only which messages are equal. Serves no other mode.
     #[serde(rename = "gcm-siv")]
     GcmSiv,
+    /// HMAC with SHA-256 (FIPS 198-1): a message authentication code; encrypts nothing. Serves no other mode.
+    Hmac,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 11] = [
+    pub const ALL: [Mode; 12] = [
         Mode::Gcm,
         Mode::Ctr,
         Mode::Cbc,
@@ -67,6 +69,7 @@ impl Mode {
         Mode::Ccm,
         Mode::Ff1,
         Mode::GcmSiv,
+        Mode::Hmac,
     ];
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use polyclave_cipher::Cipher;
+use polyclave_cipher::{Cipher, hmac};
 
 use super::MessageOption::{
     self, Additional, Header, Initial, Nonce, Padding, Plain, Sealed, SeveralAdditional, Tweak,
@@ -232,6 +232,16 @@ const GCM_SIV: Facts = Facts {
     ..PLAIN
 };
 
+const HMAC: Facts = Facts {
+    name: "hmac",
+    usages: &[Usage::Mac],
+    options: &[],
+    is_parallel: false,
+    ciphers: Some(&[hmac::NAME]),
+    alone: Some("a key of hmac-sha-256 computes codes of hmac and nothing else"),
+    ..PLAIN
+};
+
 impl Mode {
     pub(super) const fn facts(self) -> &'static Facts {
         match self {
@@ -246,6 +256,7 @@ impl Mode {
             Mode::Ccm => &CCM,
             Mode::Ff1 => &FF1,
             Mode::GcmSiv => &GCM_SIV,
+            Mode::Hmac => &HMAC,
         }
     }
 

@@ -22,6 +22,7 @@ impl Use {
             Use::MessageEncrypt { message, .. } => (message.mode, Right::Encrypt),
             Use::MessageDecrypt { message, .. } => (message.mode, Right::Decrypt),
             Use::Tokenize(_) => (Mode::Ff1, Right::Tokenize),
+            Use::Hmac(_) => (Mode::Hmac, Right::Mac),
         }
     }
 
@@ -44,7 +45,8 @@ impl Use {
             | Use::EnvelopeWrite(_)
             | Use::EnvelopeOpen { .. }
             | Use::MessageDecrypt { .. }
-            | Use::Tokenize(_) => false,
+            | Use::Tokenize(_)
+            | Use::Hmac(_) => false,
         };
         if is_chosen { self.needs().0.choice() } else { Choice::Nothing }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Tokenize;
+use super::{Hmac, Tokenize};
 use crate::{Mode, Wrapping};
 
 /// How a key is used. The steps that follow are in brackets.
@@ -105,6 +105,10 @@ pub enum Use {
     /// the number that the round takes of every value; the answer is the sum that the round adds to the other
     /// half).
     Tokenize(Tokenize),
+    /// Codes of HMAC of messages of one length (`Masked` for each block, which has that block of every
+    /// message, filled up with zeros; of empty messages one of zeros. The answer to the last has the codes,
+    /// one after another).
+    Hmac(Hmac),
 }
 
 /// What nodes know of a message that they take whole.

@@ -14,6 +14,9 @@ pub const AUTHENTICATED: &str = include_str!("../../../../vectors/authenticated-
 /// Those of RFC 8452.
 pub const GCM_SIV: &str = include_str!("../../../../vectors/gcm-siv.json");
 
+/// HMAC: RFC 4231, and some of Wycheproof.
+pub const HMAC: &str = include_str!("../../../../vectors/hmac.json");
+
 /// One known answer.
 #[derive(Debug)]
 pub struct Vector(serde_json::Value);

@@ -13,6 +13,7 @@ pub(crate) mod envelope;
 mod ff1;
 mod gcm;
 mod gcm_siv;
+mod hmac;
 pub(crate) mod kdf;
 pub(crate) mod key_block;
 mod nonce;
@@ -109,6 +110,7 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         Use::Tokenize(operations::Tokenize { radix, length, tweaks, values, inverse }) => {
             Box::new(ff1::Rounds::new((*radix, *length), tweaks, *values, *inverse)?)
         }
+        Use::Hmac(asked) => Box::new(hmac::Codes::new(*asked)?),
     })
 }
 
