@@ -118,6 +118,7 @@ fn requests() -> Vec<Request> {
             message: Message { mode: Mode::GcmSiv, nonce: None, additional: Vec::new(), bytes: 0 },
             tag: Vec::new(),
         },
+        Use::Hmac(operations::Hmac { bytes: 64, messages: 1000, code_bytes: 32 }),
         Use::Tokenize(operations::Tokenize {
             radix: 10,
             length: 16,

@@ -118,7 +118,7 @@ pub const MAX_RANDOM: usize = 64 << 10;
 /// chunk of a parallel mode, and peers wait.
 pub const CHAINED: usize = 2048;
 
-/// The most bytes of a message of CCM or SIV, and of one of GCM whose nonce has not 12 bytes.
+/// The most bytes of a message of CCM, SIV or HMAC, and of one of GCM whose nonce has not 12 bytes.
 pub const MAX_CHAINED: usize = 64 << 10;
 
 /// The most bytes of a nonce.
@@ -132,6 +132,12 @@ pub const MAX_REWRAPPED: usize = 1 << 10;
 
 /// The most values that are tokenized together.
 pub const MAX_VALUES: usize = 4 << 10;
+
+/// The most messages whose codes of HMAC are computed together: a block of each is one step.
+pub const MAX_CODES: usize = MASKED / 64;
+
+/// How many bytes a code of HMAC may have.
+pub const CODE_BYTES: std::ops::RangeInclusive<usize> = 16..=32;
 
 /// The most strings of additional data of one message of SIV.
 pub const MAX_STRINGS: usize = 16;

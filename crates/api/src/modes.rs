@@ -55,11 +55,13 @@ pub enum Mode {
     GcmSiv,
     /// XAES-256-GCM (C2SP): GCM with nonces of 24 bytes, and a key of its own for each. Serves no other mode.
     Xaes,
+    /// HMAC with SHA-256 (FIPS 198-1): a message authentication code; encrypts nothing. Serves no other mode.
+    Hmac,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 12] = [
+    pub const ALL: [Mode; 13] = [
         Mode::Gcm,
         Mode::Ctr,
         Mode::Cbc,
@@ -72,6 +74,7 @@ impl Mode {
         Mode::Ff1,
         Mode::GcmSiv,
         Mode::Xaes,
+        Mode::Hmac,
     ];
 }
 

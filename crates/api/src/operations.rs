@@ -23,6 +23,7 @@
 mod check;
 mod derive;
 mod encrypt;
+mod hmac;
 mod import;
 mod key_life;
 mod key_make;
@@ -39,6 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use check::Check;
 pub use derive::{Derive, Kdf};
 pub use encrypt::UseKey;
+pub use hmac::Hmac;
 pub use import::{Combine, Import, ImportComponent};
 pub use key_life::{Configure, Delete, DescribeKey, Retire};
 pub use key_make::{CopyKey, Generate, Rotate};

@@ -14,7 +14,7 @@ mod decomposition;
 mod emit;
 mod expand;
 mod inversion;
-mod sha256;
+pub(crate) mod sha256;
 mod sums;
 pub mod words;
 
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::{Cipher, Circuit, Direction, catalog};
 
 pub use arithmetic::{adder, comparator};
-pub use builder::{Bit, BooleanBuilder, Word};
+pub use builder::{Bit, BooleanBuilder, Word, words_of};
 pub use emit::and_table;
 pub use expand::expand;
 pub use sha256::compression as sha256_compression;

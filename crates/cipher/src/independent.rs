@@ -11,7 +11,7 @@
 
 use crate::circuit::{Op, Port};
 use crate::key_cells::in_cells_of;
-use crate::{Builder, Cipher, Circuit, Matrix, Wire};
+use crate::{Builder, Cipher, Circuit, Matrix, Wire, hmac};
 
 /// Round keys by their independent bits.
 pub struct Independent {
@@ -23,10 +23,11 @@ pub struct Independent {
 }
 
 /// Of a cipher; `None` if cells of its round keys do not fill bytes, so that they are not written bit by bit.
+/// None of HMAC either: every bit of its states comes from lookups of its own.
 pub fn round_keys(cipher: &Cipher) -> Option<Independent> {
     let schedule = &cipher.key_schedule;
     let port = &schedule.outputs()[0];
-    if !8u8.is_multiple_of(port.bits) {
+    if !8u8.is_multiple_of(port.bits) || hmac::is_hmac(cipher) {
         return None;
     }
     let of_outputs = sums_of_kept(&bits_of(schedule, port));

@@ -122,7 +122,7 @@ impl Common {
 
     /// Refuses options that contradict each other.
     fn check(&self, mode: Mode) -> Result<()> {
-        ensure!(mode != Mode::Cmac, "cmac encrypts nothing; use `polyclave mac`");
+        ensure!(!matches!(mode, Mode::Cmac | Mode::Hmac), "{mode} encrypts nothing; use `polyclave mac`");
         ensure!(mode != Mode::Tr31, "tr31 encrypts no data; use `polyclave key wrap` and `key unwrap`");
         ensure!(
             mode != Mode::Ff1,

@@ -60,7 +60,7 @@ fn version() -> String {
 }
 
 fn examples() -> String {
-    let ciphers: Vec<String> = polyclave_cipher::catalog::all().into_iter().map(|c| c.name).collect();
+    let ciphers = polyclave_cipher::keyed::names();
     format!(
         "Start with `polyclave demo`: five nodes make a key that nobody holds, and a client seals a file with it.\n\
          Then a cluster to try out:\n  \
@@ -112,7 +112,7 @@ enum Command {
     Encrypt(crypt::EncryptArguments),
     /// Decrypt a file.
     Decrypt(crypt::DecryptArguments),
-    /// Compute or verify a message authentication code (CMAC).
+    /// Compute or verify a message authentication code (CMAC, or HMAC with SHA-256).
     Mac(mac::Arguments),
     /// Serve Vault's transit API, and a KMS for Kubernetes, to programs that do not know this one.
     #[command(subcommand)]

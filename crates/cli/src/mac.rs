@@ -16,9 +16,11 @@ use crate::say;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     polyclave mac --key tags message.txt\n  \
-    polyclave mac --key tags message.txt --verify 070a16b46b4d4144f79bdd9dd04a287c\n\n\
-    CMAC (SP 800-38B) under a key made for it; `openssl mac -cipher AES-128-CBC -macopt hexkey:$KEY CMAC` computes the same. \
-    The nodes compute block after block: this is slow for large inputs.")]
+    polyclave mac --key tags message.txt --verify 070a16b46b4d4144f79bdd9dd04a287c\n  \
+    polyclave mac --key webhooks --bytes 16 message.txt\n\n\
+    CMAC (SP 800-38B) or HMAC-SHA-256 (FIPS 198-1), whichever the key was made for; \
+    `openssl mac -cipher AES-128-CBC -macopt hexkey:$KEY CMAC` and `openssl mac -digest SHA256 -macopt hexkey:$KEY HMAC` compute the same. \
+    The nodes compute block after block: this is slow for large inputs, and HMAC takes at most 64 KiB.")]
 pub struct Arguments {
     /// The key's name
     #[arg(long, value_name = "N")]
@@ -31,6 +33,10 @@ pub struct Arguments {
     /// Compare with this code, in hexadecimal, and print nothing; exits with status 1 if it differs
     #[arg(long, value_name = "HEX", conflicts_with = "output")]
     verify: Option<String>,
+
+    /// Cut the code to so many bytes, 16 to 32; for keys for hmac [default: 32, or as many as --verify has]
+    #[arg(long, value_name = "N")]
+    bytes: Option<usize>,
 
     /// Replace OUT if it exists
     #[arg(long)]
@@ -68,9 +74,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         || {
             let mut input = source.open()?;
             let bar = progress(input.len());
-            let code = client
-                .key(&key)
-                .and_then(|key| key.cmac_stream(&mut input, &mut |done| bar.set_position(done)));
+            let code = client.key(&key).and_then(|key| {
+                let of_expected = expected.as_ref().map(Vec::len).filter(|_| arguments.bytes.is_none());
+                let bytes = match (of_expected, key.computes_hmac()?) {
+                    (Some(bytes), true) => Some(bytes),
+                    _ => arguments.bytes,
+                };
+                key.mac_stream(&mut input, bytes, &mut |done| bar.set_position(done))
+            });
             bar.finish_and_clear();
             Ok(code?)
         },

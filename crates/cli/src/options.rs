@@ -1,16 +1,13 @@
 //! Values of options that several commands take.
 
 use anyhow::{Result, bail, ensure};
-use polyclave_cipher::{Cipher, catalog};
+use polyclave_cipher::{Cipher, keyed};
 
 /// Finds a cipher by its name, or returns an error that lists the names.
 pub fn cipher(name: &str) -> Result<Cipher> {
-    match catalog::find(name) {
+    match keyed::find(name) {
         Some(cipher) => Ok(cipher),
-        None => {
-            let names: Vec<String> = catalog::all().into_iter().map(|c| c.name).collect();
-            bail!("there is no cipher '{name}'; choose one of {}", names.join(", "))
-        }
+        None => bail!("there is no cipher '{name}'; choose one of {}", keyed::names().join(", ")),
     }
 }
 

@@ -4,6 +4,7 @@
 mod approval;
 pub(crate) mod encrypt;
 pub(crate) mod envelope;
+mod hmac;
 mod keys;
 pub(crate) mod listing;
 mod mac;
@@ -23,6 +24,7 @@ pub use encrypt::counter::{Counter, OnStart};
 pub use encrypt::padding::{fill as pad, unfilled as unpadded};
 pub use encrypt::pending::Pending;
 pub use envelope::{ENVELOPE_MAGIC, EnvelopeHead, Spool};
+pub use hmac::key_block as hmac_key_block;
 pub use keys::life::Withdrawal;
 pub use listing::{Listed, Listing};
 pub use pay::Paid;

@@ -196,6 +196,7 @@ fn the_tables_of_constants_are_those_of_the_sources() {
         ("MAX_RANDOM", api::MAX_RANDOM as u64),
         ("MAX_NONCE", api::MAX_NONCE as u64),
         ("MAX_CHAINED", api::MAX_CHAINED as u64),
+        ("MAX_CODES", api::MAX_CODES as u64),
         ("MAX_ATTRIBUTES", api::MAX_ATTRIBUTES as u64),
         ("MAX_LABEL", api::MAX_LABEL as u64),
         ("MAX_SESSION", u64::from(api::MAX_SESSION)),

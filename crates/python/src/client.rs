@@ -454,7 +454,7 @@ impl Client {
         self.stream(py, &Task::Decrypt(plain), key, (reader, writer), progress)
     }
 
-    /// The message authentication code of bytes (CMAC), under a key for it.
+    /// The message authentication code of bytes (CMAC, or HMAC of at most 64 KiB), under a key for it.
     #[pyo3(signature = (key, data, *, progress=None))]
     fn mac<'py>(
         &self,
@@ -478,7 +478,7 @@ impl Client {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let code = self.watched(py, progress, |client, watch| {
             let mut input = crate::ends::source(&source, watch)?;
-            client.key(key)?.cmac_stream(&mut input, &mut |done| watch.tell(done))
+            client.key(key)?.mac_stream(&mut input, None, &mut |done| watch.tell(done))
         })?;
         Ok(PyBytes::new(py, &code))
     }
@@ -497,7 +497,7 @@ impl Client {
             let watch = Watch::new(client.clone(), progress);
             let mut input = BufReader::with_capacity(CHUNK, Reader(reader, &watch));
             let key = client.key(key);
-            watch.outcome(key.and_then(|key| key.cmac_stream(&mut input, &mut |done| watch.tell(done))))
+            watch.outcome(key.and_then(|key| key.mac_stream(&mut input, None, &mut |done| watch.tell(done))))
         });
         Ok(PyBytes::new(py, &code.map_err(|e| raised(py, e))?))
     }
@@ -675,7 +675,7 @@ impl Client {
     ) -> PyResult<Zeroizing<Vec<u8>>> {
         self.watched(py, progress, |client, watch| {
             let mut input = Interruptible(&data[..], watch);
-            client.key(key)?.cmac_stream(&mut input, &mut |done| watch.tell(done))
+            client.key(key)?.mac_stream(&mut input, None, &mut |done| watch.tell(done))
         })
     }
 
@@ -777,7 +777,7 @@ fn new_key(
     usage: Option<Vec<String>>,
     budget: Option<u64>,
 ) -> PyResult<NewKey> {
-    let known = polyclave_cipher::catalog::find(cipher)
+    let known = polyclave_cipher::keyed::find(cipher)
         .ok_or_else(|| misuse(py, &format!("there is no cipher '{cipher}'")))?;
     let usage = usage.map(|words| convert::usages(py, &words)).transpose()?;
     let modes = match (modes, &usage) {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use polyclave_cipher::Cipher;
+use polyclave_cipher::{Cipher, hmac};
 
 use super::MessageOption::{
     self, Additional, Header, Initial, Nonce, Padding, Plain, Sealed, SeveralAdditional, Tweak,
@@ -247,6 +247,16 @@ const XAES: Facts = Facts {
     ..PLAIN
 };
 
+const HMAC: Facts = Facts {
+    name: "hmac",
+    usages: &[Usage::Mac],
+    options: &[],
+    is_parallel: false,
+    ciphers: Some(&[hmac::NAME]),
+    alone: Some("a key of hmac-sha-256 computes codes of hmac and nothing else"),
+    ..PLAIN
+};
+
 impl Mode {
     pub(super) const fn facts(self) -> &'static Facts {
         match self {
@@ -262,6 +272,7 @@ impl Mode {
             Mode::Ff1 => &FF1,
             Mode::GcmSiv => &GCM_SIV,
             Mode::Xaes => &XAES,
+            Mode::Hmac => &HMAC,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Whether a key can be made with the properties that a client asks for.
 
-use polyclave_cipher::Cipher;
+use polyclave_cipher::{Cipher, hmac};
 
 use super::facts::{Choice, ENCRYPTS};
 use super::options::alternatives;
@@ -129,15 +129,16 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
             }
         }
     }
-    if encrypts && key.modes.iter().all(|mode| *mode == Mode::Cmac) {
+    let computes_codes = |mode: &Mode| matches!(mode, Mode::Cmac | Mode::Hmac);
+    if encrypts && key.modes.iter().all(computes_codes) {
         let all: Vec<Mode> = Mode::ALL.into_iter().filter(|mode| mode.encrypts()).collect();
         return Err(format!("a key that encrypts or decrypts needs a mode for it: {}", alternatives(&all)));
     }
     if is_for(Usage::Tokenize) && !key.modes.contains(&Mode::Ff1) {
         return Err("a key that tokenizes needs the mode ff1".into());
     }
-    if is_for(Usage::Mac) && !key.modes.contains(&Mode::Cmac) {
-        return Err("a key that computes codes needs the mode cmac".into());
+    if is_for(Usage::Mac) && !key.modes.iter().any(computes_codes) {
+        return Err("a key that computes codes needs the mode cmac, or hmac for hmac-sha-256".into());
     }
     let has_nonces = key.modes.iter().any(|mode| mode.choice() != Choice::Nothing);
     if key.caller_nonces && !(is_for(Usage::Encrypt) && has_nonces) {
@@ -154,6 +155,9 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
     }
     let name = &cipher.name;
     let is_aes = name.starts_with("aes-");
+    if let Some(other) = key.modes.iter().find(|mode| **mode != Mode::Hmac && hmac::is_hmac(cipher)) {
+        return Err(format!("a key of {name} is for the mode hmac alone, not for {other}"));
+    }
     for mode in &key.modes {
         let facts = mode.facts();
         if let Some(ciphers) = facts.ciphers.filter(|ciphers| !ciphers.contains(&name.as_str())) {

@@ -24,6 +24,7 @@ impl Use {
             Use::Tokenize(_) => (Mode::Ff1, Right::Tokenize),
             Use::XaesEncrypt { .. } => (Mode::Xaes, Right::Encrypt),
             Use::XaesDecrypt { .. } => (Mode::Xaes, Right::Decrypt),
+            Use::Hmac(_) => (Mode::Hmac, Right::Mac),
         }
     }
 
@@ -48,7 +49,8 @@ impl Use {
             | Use::EnvelopeOpen { .. }
             | Use::MessageDecrypt { .. }
             | Use::Tokenize(_)
-            | Use::XaesDecrypt { .. } => false,
+            | Use::XaesDecrypt { .. }
+            | Use::Hmac(_) => false,
         };
         if is_chosen { self.needs().0.choice() } else { Choice::Nothing }
     }

@@ -39,6 +39,7 @@ impl Describe for UseKey {
     fn audit(&self) -> Detail<'_> {
         let text = match &self.how {
             Use::Tokenize(values) => values.audit(),
+            Use::Hmac(messages) => messages.audit(),
             how => how.envelope().map_or(String::new(), Envelope::audit),
         };
         Detail { key: &self.key, text }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Tokenize;
+use super::{Hmac, Tokenize};
 use crate::{Mode, Wrapping};
 
 /// How a key is used. The steps that follow are in brackets.
@@ -119,6 +119,10 @@ pub enum Use {
         /// Authenticated with it.
         additional: Vec<u8>,
     },
+    /// Codes of HMAC of messages of one length (`Masked` for each block, which has that block of every
+    /// message, filled up with zeros; of empty messages one of zeros. The answer to the last has the codes,
+    /// one after another).
+    Hmac(Hmac),
 }
 
 /// What nodes know of a message that they take whole.

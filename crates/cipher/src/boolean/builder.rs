@@ -50,6 +50,11 @@ impl Not for Bit {
 /// A number in bits, the least significant first.
 pub type Word = Vec<Bit>;
 
+/// Bits as numbers of this width, each written with its most significant bit first.
+pub fn words_of(bits: &[Bit], width: usize) -> Vec<Word> {
+    bits.chunks(width).map(|word| word.iter().rev().copied().collect()).collect()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Node {
     Zero,
@@ -103,8 +108,7 @@ impl BooleanBuilder {
     /// An input of `count` numbers of `width` bits per lane, each written with its most significant bit
     /// first.
     pub fn input_words(&mut self, name: &str, count: usize, width: usize) -> Vec<Word> {
-        let bits = self.input(name, count * width, false);
-        bits.chunks(width).map(|word| word.iter().rev().copied().collect()).collect()
+        words_of(&self.input(name, count * width, false), width)
     }
 
     /// a + b.

@@ -19,20 +19,23 @@ pub fn add(b: &mut BooleanBuilder, numbers: &[&Word]) -> Word {
             carries = Some(number.to_vec());
             continue;
         };
-        (sum, carries) = save_carries(b, &sum, &old, number);
+        let (partial, new) = save_carries(b, &sum, &old, number);
+        (sum, carries) = (partial, Some(new));
     }
     if let Some(old) = carries {
         let (partial, carries) = save_carries(b, &sum, &old, last);
-        return ripple(b, &partial, &carries.expect("it makes carries"));
+        return ripple(b, &partial, &carries);
     }
     ripple(b, &sum, last)
 }
 
-fn save_carries(b: &mut BooleanBuilder, x: &Word, y: &Word, z: &Word) -> (Word, Option<Word>) {
+/// Two numbers whose sum is that of three: one AND a bit, one level. The lowest bit of the second, the
+/// carries, is 0.
+pub(super) fn save_carries(b: &mut BooleanBuilder, x: &Word, y: &Word, z: &Word) -> (Word, Word) {
     let bits = x.iter().zip(y).zip(z);
     let sum = bits.clone().map(|((x, y), z)| b.xor_all(&[*x, *y, *z])).collect();
     let carries = bits.map(|((x, y), z)| majority(b, *x, *y, *z)).collect::<Word>();
-    (sum, Some(shifted(carries)))
+    (sum, shifted(carries))
 }
 
 fn shifted(mut carries: Word) -> Word {
@@ -49,6 +52,26 @@ fn ripple(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Word {
         carry = majority(b, *x, *y, carry);
     }
     sum
+}
+
+/// The sum of two numbers of one width, modulo a power of 2, for addition that nothing else runs beside:
+/// carries are found as prefixes (Sklansky, "Conditional-sum addition logic", 1960). The depth is one more
+/// than the logarithm of the width, for more ANDs than rippling takes.
+pub fn find_carries(b: &mut BooleanBuilder, x: &Word, y: &Word) -> Word {
+    let sums: Word = x.iter().zip(y).map(|(x, y)| b.xor(*x, *y)).collect();
+    // Whether the bits so far generate a carry, and whether they pass one on.
+    let mut prefixes: Vec<(Bit, Bit)> =
+        x.iter().zip(y).zip(&sums).map(|((x, y), sum)| (b.and(*x, *y), *sum)).collect();
+    let mut block = 1;
+    while block < x.len() {
+        for i in (0..x.len()).filter(|i| i & block != 0) {
+            let low = prefixes[i / block * block - 1];
+            prefixes[i] = joined(b, prefixes[i], low);
+        }
+        block *= 2;
+    }
+    let carries = std::iter::once(Bit::ZERO).chain(prefixes.into_iter().map(|(generated, _)| generated));
+    sums.into_iter().zip(carries).map(|(sum, carry)| b.xor(sum, carry)).collect()
 }
 
 /// Whether x < y, as numbers of one width without sign: an AND for each bit, and two for each bit but the

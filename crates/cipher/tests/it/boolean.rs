@@ -5,7 +5,7 @@ use polyclave_cipher::{AnyMap, Cells, Circuit, Direction, boolean, cleartext, co
 use proptest::prelude::*;
 
 /// Runs a circuit; one block per lane, uniform inputs one block.
-fn run(circuit: &Circuit, inputs: &[&[u8]]) -> Vec<u8> {
+pub fn run(circuit: &Circuit, inputs: &[&[u8]]) -> Vec<u8> {
     let ports = circuit.inputs().iter().zip(inputs);
     let cells: Vec<Cells> =
         ports.map(|(p, x)| Cells::from_blocks(p.cells.len(), p.bits, x).expect("whole blocks")).collect();
@@ -15,7 +15,7 @@ fn run(circuit: &Circuit, inputs: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Bytes that look random and are the same every time.
-fn bytes(count: usize) -> Vec<u8> {
+pub fn bytes(count: usize) -> Vec<u8> {
     let mut x = 0x9e37_79b9_7f4a_7c15u64;
     let next = |_| {
         x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);

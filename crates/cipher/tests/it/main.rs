@@ -2,5 +2,6 @@
 
 mod boolean;
 mod bristol;
+mod hmac;
 mod known_answers;
 mod lightweight;

@@ -1,10 +1,13 @@
 //! `key import`: imports a key that exists already.
 
 use std::io::{Read, stdin};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
+use polyclave_cipher::{Cipher, hmac};
+use polyclave_client::hmac_key_block;
 use polyclave_config::private;
 use zeroize::Zeroizing;
 
@@ -22,7 +25,8 @@ const MAX_DIGITS: u64 = 4096;
     polyclave key import old --cipher aes-128 --modes cbc --key-file old.hex\n  \
     some-program | polyclave key import old --cipher 3des-ede3 --modes cbc --key-file -\n  \
     polyclave key import zone-master --modes tr31 --component 2 --of 3 --kcv 1a2b3c4d5e --key-file component-2.hex\n\n\
-    A key for siv is the key for the tag and then the one for the ciphertext, as RFC 5297 writes it: 32, 48 or 64 bytes.\n\n\
+    A key for siv is the key for the tag and then the one for the ciphertext, as RFC 5297 writes it: 32, 48 or 64 bytes. \
+    A key for hmac has 16 to 256 bytes, and a component of one 64.\n\n\
     The key is never given on the command line, which other users of this host can see. An imported key was in one place: \
     whoever had it there can use it without the nodes. Nothing that the nodes do makes that undone. With --component each of several \
     people brings a part, with a certificate of its own, and `polyclave key combine` makes the key, which nobody sees. The nodes keep a component for a week; \
@@ -61,7 +65,11 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (new, cipher) = arguments.properties.check()?;
-    let mut key = read(&arguments.key_file, new.parts() * cipher.key_bytes)?;
+    let mut key = match hmac::is_hmac(&cipher) && arguments.component.is_some() {
+        // The key is the sum of its components as they are.
+        true => read_bytes(&arguments.key_file, cipher.key_bytes..=cipher.key_bytes)?,
+        false => read(&arguments.key_file, &cipher, new.parts())?,
+    };
     arguments.parity.apply(&cipher, &mut key)?;
     let expected = arguments.check.expected()?;
     let client = arguments.client.open()?;
@@ -94,8 +102,15 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads a key of so many bytes, in hexadecimal.
-pub fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
+/// Reads a key of a cipher, or so many of them, in hexadecimal: as the nodes keep it.
+pub fn read(path: &Path, cipher: &Cipher, parts: usize) -> Result<Zeroizing<Vec<u8>>> {
+    match hmac::is_hmac(cipher) {
+        true => Ok(hmac_key_block(&read_bytes(path, hmac::KEY_BYTES)?)?),
+        false => read_bytes(path, parts * cipher.key_bytes..=parts * cipher.key_bytes),
+    }
+}
+
+fn read_bytes(path: &Path, allowed: RangeInclusive<usize>) -> Result<Zeroizing<Vec<u8>>> {
     let text = if is_stdin(path) {
         // Allocated at its full size, so that growing leaves no copy behind.
         let mut text = Zeroizing::new(Vec::with_capacity(MAX_DIGITS as usize + 1));
@@ -105,11 +120,15 @@ pub fn read(path: &Path, bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
         private::read(path)?
     };
     let digits = text.trim_ascii();
+    let bytes = digits.len() / 2;
+    let expected = match allowed.start() == allowed.end() {
+        true => (2 * allowed.start()).to_string(),
+        false => format!("{} to {}", 2 * allowed.start(), 2 * allowed.end()),
+    };
     ensure!(
-        digits.len() == 2 * bytes,
-        "the key has {} characters; a key of this cipher and mode has {} hexadecimal digits",
-        digits.len(),
-        2 * bytes
+        digits.len() == 2 * bytes && allowed.contains(&bytes),
+        "the key has {} characters; a key of this cipher and mode has {expected} hexadecimal digits",
+        digits.len()
     );
     let mut key = Zeroizing::new(vec![0; bytes]);
     // The parser's error would quote the key.

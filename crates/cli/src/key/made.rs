@@ -5,7 +5,7 @@ use polyclave_api::{
     KeyInfo, Lifetime, Mode, NewKey, Usage, VersionState, check_new_key, modes_of, most_blocks, usage_of,
     warnings,
 };
-use polyclave_cipher::Cipher;
+use polyclave_cipher::{Cipher, hmac};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -29,9 +29,9 @@ pub struct Properties {
     /// The key's name: letters, digits, '-', '_' or '.'
     name: String,
 
-    /// The cipher
-    #[arg(long, value_name = "C", default_value = "aes-128")]
-    cipher: String,
+    /// The cipher; hmac-sha-256 for keys for the mode hmac [default: aes-128, or hmac-sha-256 for that mode]
+    #[arg(long, value_name = "C")]
+    cipher: Option<String>,
 
     #[arg(long, value_name = "M,..", help = modes_help())]
     modes: Option<String>,
@@ -78,8 +78,9 @@ pub struct Properties {
 impl Properties {
     /// A key with these properties, and its cipher. Prints warnings about them on standard error.
     pub fn check(&self) -> Result<(NewKey, Cipher)> {
-        let cipher = cipher(&self.cipher)?;
         let (modes, usage) = self.modes_and_usage()?;
+        let usual = if modes == [Mode::Hmac] { hmac::NAME } else { "aes-128" };
+        let cipher = cipher(self.cipher.as_deref().unwrap_or(usual))?;
         let small = cipher.block_bytes < 16;
         let budget_blocks = self.budget.unwrap_or(most_blocks(cipher.block_bytes, &modes));
         let new = NewKey::for_modes(&self.name, &cipher.name, &modes, budget_blocks);

@@ -82,7 +82,7 @@ pub fn seal(arguments: &SealArguments) -> Result<ExitCode> {
     let (new, cipher) = arguments.properties.check()?;
     ensure!(new.parts() == 1, "a key for siv is two keys, and cannot be sealed; import it with `key import`");
     ensure!(new.lifetime == Lifetime::Stored, "a session key cannot be sealed; leave out --session");
-    let mut key = read(&arguments.key_file, cipher.key_bytes)?;
+    let mut key = read(&arguments.key_file, &cipher, 1)?;
     arguments.parity.apply(&cipher, &mut key)?;
     let check = check_value(&cipher, &key)?;
     let not_after = Moment::now().seconds() + u64::from(arguments.hours) * 3600;

@@ -12,7 +12,7 @@ mod whole;
 use std::sync::OnceLock;
 
 use polyclave_api::{KeyInfo, KeyVersion, Mode, Operation, Use, operations};
-use polyclave_cipher::{Cipher, catalog};
+use polyclave_cipher::{Cipher, keyed};
 
 use crate::client::Client;
 use crate::session::conversation::{Accepted, Conversation};
@@ -141,5 +141,5 @@ pub(crate) fn cipher_of(info: &KeyInfo) -> Result<Cipher> {
     let name = &info.properties.cipher;
     let unknown =
         || Error::Misuse(format!("the nodes know a cipher '{name}' that this program does not; update it"));
-    catalog::find(name).ok_or_else(unknown)
+    keyed::find(name).ok_or_else(unknown)
 }

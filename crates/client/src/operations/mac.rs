@@ -1,8 +1,9 @@
-//! CMAC (SP 800-38B). The nodes compute block after block and reveal only the code.
+//! Message authentication codes of streams, and CMAC (SP 800-38B). The nodes compute block after block and
+//! reveal only the code.
 
 use std::io::Read;
 
-use polyclave_api::{CHAINED, End, Use};
+use polyclave_api::{CHAINED, CODE_BYTES, End, MAX_CHAINED, Mode, Use};
 use zeroize::Zeroizing;
 
 use crate::operations::encrypt::KeyHandle;
@@ -11,6 +12,42 @@ use crate::session::first::{First, Masked};
 use crate::{Error, Result};
 
 impl KeyHandle<'_> {
+    /// The message authentication code of a stream in the mode of the key: CMAC; or HMAC, of at most 64 KiB,
+    /// cut to `bytes` bytes. `progress` receives the number of bytes done.
+    pub fn mac_stream(
+        &self,
+        input: &mut dyn Read,
+        bytes: Option<usize>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        match (self.computes_hmac()?, bytes) {
+            (true, bytes) => self.hmac_of_stream(input, bytes.unwrap_or(*CODE_BYTES.end()), progress),
+            (false, None) => self.cmac_stream(input, progress),
+            (false, Some(_)) => {
+                Err(Error::Misuse(format!("the key '{}' is not for hmac, whose codes are cut", self.name())))
+            }
+        }
+    }
+
+    /// Whether its codes are those of HMAC.
+    pub fn computes_hmac(&self) -> Result<bool> {
+        Ok(self.info()?.properties.modes.contains(&Mode::Hmac))
+    }
+
+    fn hmac_of_stream(
+        &self,
+        input: &mut dyn Read,
+        bytes: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        // One more than is allowed, so that a longer message is noticed.
+        let mut pieces = Pieces::new(Source::Stream(input), MAX_CHAINED + 1)?;
+        let piece = pieces.next()?.ok_or_else(|| Error::Misuse("a stream without a piece".into()))?;
+        let code = self.hmac(&[&piece.data[..]], bytes)?.remove(0);
+        progress(piece.data.len() as u64);
+        Ok(code)
+    }
+
     /// The message authentication code of a message.
     pub fn cmac(&self, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         self.cmac_from(Source::Memory(message), &mut |_| ())

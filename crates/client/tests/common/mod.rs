@@ -247,7 +247,14 @@ pub fn name_for(name: &str, mode: Mode) -> String {
     match mode {
         Mode::Gcm | Mode::Cmac | Mode::Tr31 => name.into(),
         Mode::Ctr | Mode::Cbc => format!("{name}-stream"),
-        Mode::Ecb | Mode::Envelope | Mode::Siv | Mode::Ccm | Mode::Ff1 | Mode::GcmSiv | Mode::Xaes => {
+        Mode::Ecb
+        | Mode::Envelope
+        | Mode::Siv
+        | Mode::Ccm
+        | Mode::Ff1
+        | Mode::GcmSiv
+        | Mode::Xaes
+        | Mode::Hmac => {
             format!("{name}-{mode}")
         }
     }

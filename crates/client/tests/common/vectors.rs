@@ -17,6 +17,9 @@ pub const GCM_SIV: &str = include_str!("../../../../vectors/gcm-siv.json");
 /// hash the program that made them has reproduced.
 pub const XAES: &str = include_str!("../../../../vectors/xaes.json");
 
+/// HMAC: RFC 4231, and some of Wycheproof.
+pub const HMAC: &str = include_str!("../../../../vectors/hmac.json");
+
 /// One known answer.
 #[derive(Debug)]
 pub struct Vector(serde_json::Value);

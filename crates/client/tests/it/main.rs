@@ -21,6 +21,7 @@ mod equivocation;
 mod few_rounds;
 mod four;
 mod gcm_siv;
+mod hmac;
 mod kdf;
 mod key_blocks;
 mod key_copy;

@@ -9,10 +9,11 @@ use polyclave_api::{Reason, Refusal};
 
 use crate::Result;
 use crate::computation::block_circuits::BlockCircuits;
+use crate::computation::hmac_circuits::HmacCircuits;
 use crate::computation::key_circuits::{KeyCircuits, key_port};
 use crate::computation::payment_circuits::PaymentCircuits;
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, Port, compile_with_views};
-use polyclave_cipher::{catalog, compile, modes};
+use polyclave_cipher::{compile, hmac, keyed, modes};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
@@ -26,7 +27,7 @@ pub(crate) struct Circuits {
     pub(crate) encrypt: Compiled,
     /// The same for decryption.
     pub(crate) decrypt: Option<Compiled>,
-    /// `None` for a cipher that takes a tweak: no mode that chains blocks provides a tweak.
+    /// `None` for a cipher that takes a tweak, since no mode that chains blocks provides one; and for HMAC.
     chained: Option<Chained>,
     /// `zero` and `round_keys` to `check_value`.
     pub(crate) check_value: Compiled,
@@ -71,7 +72,8 @@ impl Circuits {
     fn new(cipher: Cipher, maps: &AnyServiceSession) -> Circuits {
         let encrypt = compile(&cipher.encrypt, maps);
         let decrypt = cipher.circuit(Direction::Decrypt).map(|circuit| compile(&circuit, maps));
-        let chained = (cipher.tweak_bytes == 0).then(|| Chained::new(&cipher, maps));
+        let is_chained = cipher.tweak_bytes == 0 && !hmac::is_hmac(&cipher);
+        let chained = is_chained.then(|| Chained::new(&cipher, maps));
         let check_value = compile(&modes::check_value(&cipher), maps);
         let users = [&encrypt, &check_value].into_iter().chain(&decrypt);
         let users = users.chain(chained.iter().flat_map(Chained::all));
@@ -101,11 +103,16 @@ impl Circuits {
         }
     }
 
+    /// Whether a mode could chain blocks.
+    pub(crate) fn chains_blocks(&self) -> bool {
+        self.chained.is_some()
+    }
+
     /// The circuits of modes that chain blocks.
     pub(crate) fn chained(&self) -> Result<&Chained> {
         self.chained
             .as_ref()
-            .ok_or_else(|| Error::misuse("no mode that chains blocks gives a cipher its tweak"))
+            .ok_or_else(|| Error::misuse(format!("no mode chains blocks of {}", self.cipher.name)))
     }
 }
 
@@ -127,6 +134,7 @@ pub(crate) struct Library {
     ciphers: Mutex<HashMap<String, Cipher>>,
     circuits: Mutex<HashMap<String, Arc<Circuits>>>,
     pub(crate) payments: PaymentCircuits,
+    pub(crate) hmac: HmacCircuits,
 }
 
 impl Library {
@@ -137,13 +145,12 @@ impl Library {
             return Ok(cipher.clone());
         }
         let unknown = || {
-            let names: Vec<String> = catalog::all().into_iter().map(|c| c.name).collect();
             Refusal::new(
                 Reason::Key,
-                format!("there is no cipher '{name}'; choose one of {}", names.join(", ")),
+                format!("there is no cipher '{name}'; choose one of {}", keyed::names().join(", ")),
             )
         };
-        let cipher = catalog::find(name).filter(|c| c.name == name).ok_or_else(unknown)?;
+        let cipher = keyed::find(name).filter(|c| c.name == name).ok_or_else(unknown)?;
         ciphers.insert(name.to_owned(), cipher.clone());
         Ok(cipher)
     }
@@ -155,7 +162,7 @@ impl Library {
             return Some(circuits.clone());
         }
         // No mode works without a key.
-        let cipher_found = catalog::find(cipher).filter(|cipher| cipher.key_bytes > 0)?;
+        let cipher_found = keyed::find(cipher).filter(|cipher| cipher.key_bytes > 0)?;
         let circuits = Arc::new(Circuits::new(maps.form(cipher_found), maps));
         known.insert(cipher.to_owned(), circuits.clone());
         Some(circuits)

@@ -7,6 +7,7 @@ pub(crate) mod blocks;
 pub(crate) mod circuits;
 pub(crate) mod cmac;
 pub(crate) mod derive;
+pub(crate) mod hmac_circuits;
 pub(crate) mod key;
 pub(crate) mod key_block;
 pub(crate) mod key_circuits;
@@ -16,6 +17,8 @@ pub(crate) mod payment_circuits;
 pub(crate) mod pieces;
 pub(crate) mod progress;
 pub(crate) mod unwrap;
+
+use std::sync::Arc;
 
 use crate::Result;
 use polyclave_cipher::Compiled;
@@ -27,9 +30,10 @@ use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
 
 use crate::computation::circuits::{Circuits, Library};
+use crate::computation::hmac_circuits::HmacCircuit;
 use crate::computation::key::ExpandedKey;
 use crate::computation::modes::StepError;
-use crate::computation::pieces::{evaluate_within, reborrow};
+use crate::computation::pieces::{evaluate_within, reborrow, run};
 use crate::computation::progress::Progress;
 
 /// The protocol in one session, its peers, and the key in use.
@@ -110,6 +114,27 @@ impl Computation<'_> {
         all.push(Input::Shared(round_keys));
         let within = (self.memory, self.progress);
         Ok(evaluate_within(&mut self.protocol, self.net, circuit, lanes, &all, within)?.remove(0))
+    }
+
+    /// The same of a circuit that takes no round keys.
+    pub(crate) fn without_key(
+        &mut self,
+        circuit: &Compiled,
+        lanes: usize,
+        inputs: &[Input<'_, AnyShared>],
+    ) -> Result<AnyShared> {
+        let within = (self.memory, self.progress);
+        Ok(evaluate_within(&mut self.protocol, self.net, circuit, lanes, inputs, within)?.remove(0))
+    }
+
+    /// What a circuit makes of the round keys alone.
+    pub(crate) fn of_key(&mut self, circuit: &Compiled) -> Result<Vec<AnyShared>> {
+        run(&mut self.protocol, self.net, circuit, 1, &[Input::Shared(&self.key.round_keys)])
+    }
+
+    /// A circuit of HMAC.
+    pub(crate) fn hmac_circuit(&self, which: HmacCircuit) -> Result<Arc<Compiled>> {
+        self.library.hmac.get(which, &self.protocol)
     }
 
     /// Does some work under the second key.

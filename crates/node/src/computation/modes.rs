@@ -13,6 +13,7 @@ pub(crate) mod envelope;
 mod ff1;
 mod gcm;
 mod gcm_siv;
+mod hmac;
 pub(crate) mod kdf;
 pub(crate) mod key_block;
 mod nonce;
@@ -112,6 +113,7 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         }
         Use::XaesEncrypt { additional, nonce } => Box::new(gcm::Encrypt::with_own_key(*nonce, additional)?),
         Use::XaesDecrypt { nonce, additional } => Box::new(gcm::Decrypt::with_own_key(*nonce, additional)?),
+        Use::Hmac(asked) => Box::new(hmac::Codes::new(*asked)?),
     })
 }
 

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use polyclave_api::KeyInfo;
-use polyclave_cipher::{Cells, Compiled, catalog, compile, modes};
+use polyclave_cipher::{Cells, Compiled, compile, keyed, modes};
 use polyclave_protocol::among::{Among, in_network};
 use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession, AnySetup, AnyShared};
 use polyclave_protocol::evaluate::release;
@@ -159,7 +159,7 @@ impl NewSide {
         let name = group[0].cipher();
         let unknown = || Error::System(format!("this version knows no cipher '{name}'"));
         if !self.circuits.contains_key(name) {
-            let cipher = catalog::find(name).filter(|cipher| cipher.key_bytes > 0).ok_or_else(unknown)?;
+            let cipher = keyed::find(name).filter(|cipher| cipher.key_bytes > 0).ok_or_else(unknown)?;
             let circuit = compile(&modes::check_values(&protocol.form(cipher)), protocol);
             self.circuits.insert(name.to_owned(), circuit);
         }

@@ -192,7 +192,7 @@ fn completion<'k>(
 }
 
 fn compiled(circuits: &Circuits, session: &AnyServiceSession) -> Result<Compiled> {
-    if circuits.cipher.tweak_bytes > 0 {
+    if !circuits.chains_blocks() {
         return Ok(compile(&modes::check_values(&circuits.cipher), session));
     }
     let subkeys = circuits.chained()?.subkeys.outputs()[0].views();

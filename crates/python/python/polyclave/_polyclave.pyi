@@ -9,7 +9,7 @@ from typing_extensions import Buffer, Self
 from .types import Key, NodeStatus
 
 Path = Union[str, PathLike[str]]
-Mode = Literal["gcm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31", "siv", "ccm", "ff1", "gcm-siv", "xaes"]
+Mode = Literal["gcm", "ctr", "cbc", "cmac", "ecb", "envelope", "tr31", "siv", "ccm", "ff1", "gcm-siv", "xaes", "hmac"]
 PlainMode = Literal["gcm", "ctr", "cbc", "ecb", "siv", "ccm", "gcm-siv", "xaes"]
 CheckKind = Literal["cmac", "zeros"]
 SealMode = Literal["gcm", "envelope"]

@@ -11,6 +11,7 @@ use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
 
 use crate::client::Client;
+use crate::operations::hmac::key_block;
 use crate::session::first::First;
 use crate::{Error, Result};
 
@@ -25,7 +26,18 @@ impl Client {
     /// The nodes send shares of a random mask. The client checks it: a node whose share does not belong to
     /// the mask that the nodes hold goes unnoticed with probability at most 2^-127. Then the client sends the
     /// key under the mask, the same to all nodes.
+    ///
+    /// A key for HMAC has 16 to 256 bytes, and goes to the nodes as one [block](crate::hmac_key_block), which
+    /// is a key, too.
     pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
+        let block;
+        let key = match new.cipher == polyclave_cipher::hmac::NAME {
+            true => {
+                block = key_block(key)?;
+                &block[..]
+            }
+            false => key,
+        };
         self.send_key(&Operation::Import(operations::Import { new }), key)
     }
 

@@ -1,0 +1,92 @@
+//! HMAC-SHA-256 (RFC 2104). The nodes compute on shares of the messages and of the key, and reveal only the
+//! codes. They see how many messages there are, and the length of each.
+
+use std::collections::BTreeMap;
+
+use polyclave_api::{CODE_BYTES, End, MAX_CHAINED, MAX_CODES, Use, operations};
+use polyclave_cipher::hmac::{BLOCK, CODE, KEY_BYTES};
+use zeroize::Zeroizing;
+
+use crate::operations::encrypt::KeyHandle;
+use crate::session::first::{First, Masked};
+use crate::{Error, Result};
+
+/// A key for HMAC of 16 to 256 bytes as the nodes keep it: one block, filled up with zeros. A longer key is
+/// hashed first (FIPS 198-1, section 4).
+pub fn key_block(key: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+    if !KEY_BYTES.contains(&key.len()) {
+        let (least, most) = (KEY_BYTES.start(), KEY_BYTES.end());
+        return Err(Error::Misuse(format!("a key for hmac has {least} to {most} bytes, not {}", key.len())));
+    }
+    let mut block = Zeroizing::new(vec![0; BLOCK]);
+    match key.len() <= BLOCK {
+        true => block[..key.len()].copy_from_slice(key),
+        false => block[..CODE].copy_from_slice(ring::digest::digest(&ring::digest::SHA256, key).as_ref()),
+    }
+    Ok(block)
+}
+
+impl KeyHandle<'_> {
+    /// The codes of some messages of at most 64 KiB each, in their order: the first `code_bytes` bytes of
+    /// each, 16 to 32. Messages of one length are computed together.
+    pub fn hmac(&self, messages: &[&[u8]], code_bytes: usize) -> Result<Vec<Zeroizing<Vec<u8>>>> {
+        if !CODE_BYTES.contains(&code_bytes) {
+            let (least, most) = (CODE_BYTES.start(), CODE_BYTES.end());
+            return Err(Error::Misuse(format!(
+                "hmac has codes of {least} to {most} bytes, not {code_bytes}"
+            )));
+        }
+        if let Some(long) = messages.iter().map(|message| message.len()).find(|bytes| *bytes > MAX_CHAINED) {
+            return Err(Error::Misuse(format!(
+                "hmac takes messages of at most {MAX_CHAINED} bytes, because it is slow, not {long}"
+            )));
+        }
+        let mut alike: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (i, message) in messages.iter().enumerate() {
+            alike.entry(message.len()).or_default().push(i);
+        }
+        let mut codes = vec![Zeroizing::default(); messages.len()];
+        for which in alike.values().flat_map(|which| which.chunks(MAX_CODES)) {
+            let of_one_length: Vec<&[u8]> = which.iter().map(|i| messages[*i]).collect();
+            let found = self.hmac_of_one_length(&of_one_length, code_bytes)?;
+            which.iter().zip(found.chunks(code_bytes)).for_each(|(i, code)| codes[*i] = code.to_vec().into());
+        }
+        Ok(codes)
+    }
+
+    /// The codes, one after another.
+    fn hmac_of_one_length(&self, messages: &[&[u8]], code_bytes: usize) -> Result<Zeroizing<Vec<u8>>> {
+        let (bytes, count) = (messages[0].len(), messages.len());
+        let asked =
+            operations::Hmac { bytes: bytes as u32, messages: count as u32, code_bytes: code_bytes as u8 };
+        let blocks = bytes.div_ceil(BLOCK).max(1);
+        let next = |block: usize| if block + 1 == blocks { 0 } else { count * BLOCK };
+        let expected = |block: usize| if block + 1 == blocks { count * code_bytes } else { 0 };
+        let data = block_of_each(messages, 0);
+        let first = First::Masked(Masked { data: &data, next: next(0), end: End::No });
+        let (mut conversation, _) = self.begin(Use::Hmac(asked), first)?;
+        for block in 0..blocks {
+            let expected = Some(expected(block)).filter(|expected| *expected > 0);
+            let (codes, mask) = conversation.bytes_and_mask(expected, next(block))?;
+            if block + 1 == blocks {
+                conversation.finish()?;
+                return Ok(codes);
+            }
+            let data = block_of_each(messages, block + 1);
+            let masked = Masked { data: &data, next: next(block + 1), end: End::No };
+            conversation.step(&masked.under(&mask)?)?;
+        }
+        Err(Error::Misuse("a message without a block".into()))
+    }
+}
+
+/// The block with this number of each message, filled up with zeros.
+fn block_of_each(messages: &[&[u8]], block: usize) -> Zeroizing<Vec<u8>> {
+    let mut data = Zeroizing::new(vec![0; messages.len() * BLOCK]);
+    for (message, place) in messages.iter().zip(data.chunks_mut(BLOCK)) {
+        let rest = &message[(block * BLOCK).min(message.len())..];
+        let bytes = rest.len().min(BLOCK);
+        place[..bytes].copy_from_slice(&rest[..bytes]);
+    }
+    data
+}
