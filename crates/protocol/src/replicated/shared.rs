@@ -119,6 +119,19 @@ impl<const C: usize> Shared<C> {
         Ok(Shared { rows, unchecked, ..*self })
     }
 
+    /// Some cells of a value that fits a port.
+    pub(super) fn cells(&self, port: &CompiledPort, cells: &[usize]) -> Result<Shared<C>> {
+        if (self.count, self.bits) != (port.cells.len(), port.bits) {
+            return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
+        }
+        let row = |share: usize, cell: usize| &self.share(share)[cell * self.lanes..][..self.lanes];
+        let mut rows = Zeroizing::new(Vec::with_capacity(C * cells.len() * self.lanes));
+        for share in 0..C {
+            cells.iter().for_each(|cell| rows.extend_from_slice(row(share, *cell)));
+        }
+        Ok(Shared { count: cells.len(), rows, unchecked: self.unchecked.clone(), ..*self })
+    }
+
     /// The lanes of these numbers.
     pub(super) fn select(&self, selected: &[usize]) -> Shared<C> {
         let rows = Zeroizing::new(lanes::select(&self.rows, self.lanes, selected));

@@ -112,6 +112,21 @@ impl<F: MacField> Shared<F> {
         Ok(sum)
     }
 
+    /// Some cells of a value that fits a port, without further images of them.
+    pub(super) fn cells(&self, port: &CompiledPort, cells: &[usize]) -> Result<Self> {
+        if (self.count, self.bits) != (port.cells.len(), port.bits) {
+            return Err(Error::Misuse(format!("the shared value does not fit input {}", port.name)));
+        }
+        let mut some = Self::zero(self.bits, cells.len(), self.lanes, vec![Matrix::identity(self.bits)]);
+        for (to, from) in cells.iter().enumerate() {
+            let [to, from] = [to, *from].map(|cell| cell * self.lanes..(cell + 1) * self.lanes);
+            some.cells[to.clone()].copy_from_slice(&self.cells[from.clone()]);
+            some.macs[to].copy_from_slice(&self.macs[from]);
+        }
+        some.unchecked = self.unchecked.clone();
+        Ok(some)
+    }
+
     /// The lanes of these numbers.
     ///
     /// # Panics

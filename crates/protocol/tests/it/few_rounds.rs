@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use polyclave_cipher::{Cells, Circuit, CompiledPort, Direction, catalog, compile, modes};
+use polyclave_cipher::{Cells, Cipher, Circuit, CompiledPort, Direction, catalog, compile, modes};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
+use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, ProtocolConfig, Session};
 use polyclave_protocol::replicated::FewRoundsConfig;
@@ -145,7 +146,7 @@ pub(crate) fn computed<C: ServiceConfig>(
     lanes: usize,
     net: &mut dyn Net,
 ) -> Result<(Vec<u8>, u64)> {
-    let (compiled, secrets) = (compile(circuit, protocol), crate::computing::secrets_of(circuit, lanes));
+    let (compiled, secrets) = (compile(circuit, protocol), secrets_of(circuit, lanes));
     let mut shared = Vec::new();
     for (port, secret) in compiled.inputs().iter().zip(&secrets) {
         shared.push(given(config, protocol, secret, port, net)?);
@@ -160,8 +161,20 @@ pub(crate) fn computed<C: ServiceConfig>(
     Ok((client_learns(config, &message, net)?, rounds))
 }
 
+/// Bytes for each input; round keys are those of a key, as nodes store them.
+pub(crate) fn secrets_of(circuit: &Circuit, lanes: usize) -> Vec<Vec<u8>> {
+    let mut secrets = crate::computing::secrets_of(circuit, lanes);
+    for (port, secret) in circuit.inputs().iter().zip(&mut secrets).filter(|(port, _)| port.uniform) {
+        let ciphers = ["aes-128", "aes-192", "aes-256", "3des-ede3"].map(|name| catalog::find(name));
+        let of_port = |cipher: &Cipher| cipher.key_schedule.outputs()[0].cells.len() == port.cells.len();
+        let cipher = ciphers.into_iter().flatten().find(of_port).expect("one has so many");
+        *secret = in_the_clear(&cipher.key_schedule, &[&noise("key", cipher.key_bytes)]);
+    }
+    secrets
+}
+
 pub(crate) fn expected(circuit: &Circuit, lanes: usize) -> Vec<u8> {
-    let secrets = crate::computing::secrets_of(circuit, lanes);
+    let secrets = secrets_of(circuit, lanes);
     in_the_clear(circuit, &secrets.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
@@ -216,7 +229,7 @@ fn blocks_of_every_cipher_take_two_rounds_with_circuits_and_more_without_and_are
 #[test]
 fn a_public_block_needs_no_labels_of_three_components() {
     let aes = catalog::find("aes-128").expect("listed");
-    let (block, key) = (noise("block", 2 * 16), crate::computing::secrets_of(&aes.encrypt, 1).remove(1));
+    let (block, key) = (noise("block", 2 * 16), secrets_of(&aes.encrypt, 1).remove(1));
     let right = in_the_clear(&aes.encrypt, &[&block, &key]);
     let outcomes = run_parties(3, |net| {
         let config = FewRoundsConfig::default();
@@ -234,6 +247,44 @@ fn a_public_block_needs_no_labels_of_three_components() {
     assert!(outcomes.into_iter().all(|outcome| outcome == Ok(right.clone())));
 }
 
+/// Bytes that each party sends with a public block, of which the key is shared.
+pub(crate) fn sent_with_a_block<C: ServiceConfig>(
+    config: fn() -> C,
+    parties: usize,
+    (name, cipher): (&'static str, &'static str),
+) -> Vec<u64> {
+    let ends: Vec<_> = mesh_with_timeout(parties, LATE).into_iter().map(Metered::new).collect();
+    let meters: Vec<_> = ends.iter().map(Metered::meter).collect();
+    let outcomes = run_over(ends, move |net| {
+        let cipher = catalog::find(cipher).expect("listed");
+        let config = config();
+        let setup = config.setup(net)?;
+        let mut protocol = joined(&config, &setup, (name, 1), net)?;
+        let compiled = compile(&cipher.encrypt, &protocol);
+        let key = secrets_of(&cipher.encrypt, 1).remove(1);
+        let keys = given(&config, &mut protocol, &key, &compiled.inputs()[1], net)?;
+        let port = &compiled.inputs()[0];
+        let block = noise("block", cipher.block_bytes);
+        let block = Cells::from_blocks(port.cells.len(), port.bits, &block).expect("a block");
+        let batch = prepare(&mut protocol, &compiled, 1, net)?;
+        let meter = &meters[net.me().index()];
+        let before = meter.snapshot().payload_sent;
+        let inputs = [Input::Public(&block), Input::Shared(&keys)];
+        evaluate(&mut protocol, &compiled, 1, &inputs, batch, net)?;
+        Ok(meter.snapshot().payload_sent - before)
+    });
+    outcomes.into_iter().map(|outcome| outcome.expect("honest nodes finish")).collect()
+}
+
+/// Labels of 128 and 64 bits of a block and of 448 and 168 bits of a key, and digests. docs/operate/cities.md
+/// has the sums.
+#[test]
+fn with_a_block_go_the_labels_of_the_independent_bits_of_its_round_keys() {
+    let sent = |circuit| sent_with_a_block(FewRoundsConfig::default, 3, circuit);
+    assert_eq!(sent(("garbled circuits of AES-128", "aes-128")), [23_584, 14_368, 48]);
+    assert_eq!(sent(("garbled circuits of Triple DES", "3des-ede3")), [9120, 5408, 40]);
+}
+
 /// Encrypts counters, and opens the sum of all blocks but the first with a text of the client. Returns what
 /// the client learns of the first block, the sum, and the rounds.
 fn encrypted(circuits: usize, net: &mut dyn Net) -> Result<(Vec<u8>, Vec<u8>, u64)> {
@@ -241,7 +292,7 @@ fn encrypted(circuits: usize, net: &mut dyn Net) -> Result<(Vec<u8>, Vec<u8>, u6
     let setup = config.setup(net)?;
     let mut protocol = joined(&config, &setup, ("garbled circuits of AES-128", circuits), net)?;
     let compiled = compile(&aes.encrypt, &protocol);
-    let key = crate::computing::secrets_of(&aes.encrypt, 1).remove(1);
+    let key = secrets_of(&aes.encrypt, 1).remove(1);
     let keys = given(&config, &mut protocol, &key, &compiled.inputs()[1], net)?;
     let counters = Cells::from_blocks(16, 8, &noise("counters", COUNTERS * 16)).expect("whole blocks");
     let text = noise("text", (COUNTERS - 1) * 16);
@@ -263,7 +314,7 @@ const COUNTERS: usize = 3;
 /// The first block, and the ciphertext of the text.
 fn encryption() -> (Vec<u8>, Vec<u8>) {
     let aes = catalog::find("aes-128").expect("listed");
-    let key = crate::computing::secrets_of(&aes.encrypt, 1).remove(1);
+    let key = secrets_of(&aes.encrypt, 1).remove(1);
     let mut blocks = in_the_clear(&aes.encrypt, &[&noise("counters", COUNTERS * 16), &key]);
     let keystream = blocks.split_off(16);
     let text = noise("text", (COUNTERS - 1) * 16);
@@ -306,7 +357,7 @@ fn no_fault_in_any_message_makes_a_wrong_ciphertext_at_a_node() {
 #[test]
 fn what_is_not_proven_is_proven_before_it_goes_into_a_circuit() {
     let aes = catalog::find("aes-128").expect("listed");
-    let secrets = crate::computing::secrets_of(&aes.encrypt, 1);
+    let secrets = secrets_of(&aes.encrypt, 1);
     let once = in_the_clear(&aes.encrypt, &[&secrets[0], &secrets[1]]);
     let right = in_the_clear(&aes.encrypt, &[&once, &secrets[1]]);
     let outcomes = run_parties(3, |net| {

@@ -20,7 +20,9 @@ use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
 use crate::clear::in_the_clear;
 use crate::clients::{client_learns, noise};
 use crate::depth::{Deep, UnderWay};
-use crate::few_rounds::{Claims, circuits, computed, expected, given, joined, session, shelf};
+use crate::few_rounds::{
+    Claims, circuits, computed, expected, given, joined, secrets_of, session, shelf,
+};
 
 fn config() -> AnyServiceConfig {
     catalog::service("spdz-tower", 2, 1).expect("two nodes serve with it")
@@ -61,7 +63,7 @@ fn blocks_of_every_cipher_take_three_rounds_with_circuits_and_more_without_and_a
 #[test]
 fn a_public_block_is_not_opened() {
     let aes = ciphers::find("aes-128").expect("listed");
-    let (block, key) = (noise("block", 2 * 16), crate::computing::secrets_of(&aes.encrypt, 1).remove(1));
+    let (block, key) = (noise("block", 2 * 16), secrets_of(&aes.encrypt, 1).remove(1));
     let right = in_the_clear(&aes.encrypt, &[&block, &key]);
     let outcomes = run_parties(2, |net| {
         let config = config();
@@ -83,7 +85,7 @@ fn a_public_block_is_not_opened() {
 #[test]
 fn the_output_of_rounds_goes_into_a_circuit_and_an_opening_that_was_wrong_goes_to_no_client() {
     let aes = ciphers::find("aes-128").expect("listed");
-    let secrets = crate::computing::secrets_of(&aes.encrypt, 1);
+    let secrets = secrets_of(&aes.encrypt, 1);
     let once = in_the_clear(&aes.encrypt, &[&secrets[0], &secrets[1]]);
     let right = in_the_clear(&aes.encrypt, &[&once, &secrets[1]]);
     for cheats in [false, true] {
@@ -128,7 +130,7 @@ fn a_block_of_a_near_client_takes_nine_messages_one_after_the_other() {
         let stream = session(&config, net)?.stream();
         let mut protocol = config.join_stocked(&setup, stream, net.members(), Arc::new(stock))?;
         let compiled = compile(&aes.encrypt, &protocol);
-        let secrets = crate::computing::secrets_of(&aes.encrypt, 1);
+        let secrets = secrets_of(&aes.encrypt, 1);
         let (stored, message) = protocol.mask_input(secrets[1].len(), net)?;
         let r = client_learns(&config, &message, net)?;
         let masked: Vec<u8> = secrets[1].iter().zip(&r).map(|(x, r)| x ^ r).collect();
@@ -187,7 +189,7 @@ fn parties_that_take_different_circuits_end_the_session_and_keep_the_key() {
             let stream = session(&config, net)?.stream();
             let mut protocol = config.join_stocked(&setup, stream, net.members(), Arc::new(shelf))?;
             let compiled = compile(&aes.encrypt, &protocol);
-            let secrets = crate::computing::secrets_of(&aes.encrypt, 1);
+            let secrets = secrets_of(&aes.encrypt, 1);
             let block = given(&config, &mut protocol, &secrets[0], &compiled.inputs()[0], net)?;
             let keys = given(&config, &mut protocol, &secrets[1], &compiled.inputs()[1], net)?;
             let cells = Cells::from_blocks(16, 8, &secrets[0]).expect("a block");

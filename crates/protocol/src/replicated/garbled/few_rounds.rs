@@ -118,6 +118,10 @@ impl Garbles for GarbledThree {
         a.plus(b)
     }
 
+    fn cells(&self, value: &Shared, port: &CompiledPort, cells: &[usize]) -> Result<Shared> {
+        value.cells(port, cells)
+    }
+
     fn give(
         &mut self,
         kept: &Kept,

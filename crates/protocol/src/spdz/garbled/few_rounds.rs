@@ -143,6 +143,10 @@ impl Garbles for GarbledAuthenticated {
         a.plus(b)
     }
 
+    fn cells(&self, value: &Shared<Gf2_64>, port: &CompiledPort, cells: &[usize]) -> Result<Shared<Gf2_64>> {
+        value.cells(port, cells)
+    }
+
     fn give(
         &mut self,
         kept: &Kept,

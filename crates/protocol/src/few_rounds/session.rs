@@ -1,0 +1,167 @@
+//! A session: evaluations through circuits if there are some, and through rounds if not.
+
+use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
+
+use super::{FewRounds, FewRoundsBatch, FewRoundsRegisters, Garbles, Shared};
+use crate::interface::net::Net;
+use crate::interface::protocol::{Faults, Input, Owner, Session};
+use crate::interface::tally::{Cost, Phase, Tally};
+use crate::{Error, Result};
+
+impl<G: Garbles> Maps for FewRounds<G> {
+    fn is_local(&self, matrix: &Matrix) -> bool {
+        self.rounds().is_local(matrix)
+    }
+
+    fn split(&self, matrix: &Matrix) -> (Matrix, Matrix) {
+        self.rounds().split(matrix)
+    }
+
+    fn pays_for_views(&self) -> bool {
+        self.rounds().pays_for_views()
+    }
+
+    fn wants(&self, table: &Table) -> Vec<Matrix> {
+        self.rounds().wants(table)
+    }
+}
+
+impl<G: Garbles> Session for FewRounds<G> {
+    type Shared = Shared<G>;
+    type Registers = FewRoundsRegisters<G>;
+    type Batch = FewRoundsBatch<G>;
+    type Released = <G::Rounds as Session>::Released;
+
+    /// Of rounds: what a computation costs at most.
+    fn cost(&self, compiled: &Compiled) -> Cost {
+        self.rounds().cost(compiled)
+    }
+
+    fn lanes_at_once(&self, compiled: &Compiled) -> usize {
+        self.rounds().lanes_at_once(compiled)
+    }
+
+    fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<FewRoundsBatch<G>> {
+        let taken = self.take(compiled, lanes, net);
+        // After a claim that failed here the others may be in the middle of an evaluation.
+        match self.garbled.or_give_up(taken)? {
+            Some((kept, circuits)) => Ok(FewRoundsBatch::Circuits(kept, circuits)),
+            None => self.rounds_mut().prepare(compiled, lanes, net).map(FewRoundsBatch::Rounds),
+        }
+    }
+
+    fn registers(
+        &mut self,
+        compiled: &Compiled,
+        lanes: usize,
+        batch: &mut FewRoundsBatch<G>,
+    ) -> Result<FewRoundsRegisters<G>> {
+        match batch {
+            FewRoundsBatch::Rounds(batch) => {
+                let registers = self.rounds_mut().registers(compiled, lanes, batch)?;
+                Ok(FewRoundsRegisters::Rounds(Box::new(registers)))
+            }
+            FewRoundsBatch::Circuits(kept, circuits) => {
+                if circuits.len() != lanes {
+                    return Err(Error::misuse("there is not a circuit for each lane"));
+                }
+                let begun = self.garbled.begin(kept, std::mem::take(circuits))?;
+                Ok(FewRoundsRegisters::Circuits(kept, lanes, begun))
+            }
+        }
+    }
+
+    fn inputs(
+        &mut self,
+        ports: &[CompiledPort],
+        inputs: &[Input<'_, Shared<G>>],
+        registers: &mut FewRoundsRegisters<G>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        match registers {
+            FewRoundsRegisters::Rounds(registers) => self.rounds_mut().inputs(ports, inputs, registers, net),
+            FewRoundsRegisters::Circuits(kept, lanes, evaluations) => {
+                let values = self.block_and_keys(kept, ports, inputs, *lanes, net);
+                let values = self.garbled.or_give_up(values)?;
+                let given = self.garbled.give(kept, values, evaluations, net);
+                self.garbled.or_give_up(given)
+            }
+        }
+    }
+
+    /// A garbled circuit is evaluated as a whole, at the end.
+    fn linear(&mut self, maps: &[Linear], registers: &mut FewRoundsRegisters<G>) {
+        if let FewRoundsRegisters::Rounds(registers) = registers {
+            self.rounds_mut().linear(maps, registers);
+        }
+    }
+
+    fn lookup(
+        &mut self,
+        compiled: &Compiled,
+        lookups: &[Lookup],
+        registers: &mut FewRoundsRegisters<G>,
+        batch: &mut FewRoundsBatch<G>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        match (registers, batch) {
+            (FewRoundsRegisters::Rounds(registers), FewRoundsBatch::Rounds(batch)) => {
+                self.rounds_mut().lookup(compiled, lookups, registers, batch, net)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn settle(
+        &mut self,
+        compiled: &Compiled,
+        registers: &mut FewRoundsRegisters<G>,
+        net: &mut dyn Net,
+    ) -> Result<bool> {
+        match registers {
+            FewRoundsRegisters::Rounds(registers) => self.rounds_mut().settle(compiled, registers, net),
+            FewRoundsRegisters::Circuits(kept, _, evaluations) => {
+                let settled = self.garbled.settle(kept, evaluations, net);
+                self.garbled.or_give_up(settled).map(|()| true)
+            }
+        }
+    }
+
+    fn output(&mut self, port: &CompiledPort, registers: &mut FewRoundsRegisters<G>) -> Shared<G> {
+        match registers {
+            FewRoundsRegisters::Rounds(registers) => self.rounds_mut().output(port, registers),
+            FewRoundsRegisters::Circuits(kept, _, evaluations) => {
+                self.garbled.output(kept, port, evaluations).expect("bits of whole cells")
+            }
+        }
+    }
+
+    fn select_lanes(&self, shared: &Shared<G>, lanes: &[usize]) -> Shared<G> {
+        self.rounds().select_lanes(shared, lanes)
+    }
+
+    fn check(&mut self, net: &mut dyn Net) -> Result<()> {
+        self.rounds_mut().check(net)
+    }
+
+    fn release(
+        &mut self,
+        shared: &Shared<G>,
+        to: Owner,
+        net: &mut dyn Net,
+    ) -> Result<Option<Self::Released>> {
+        self.rounds_mut().release(shared, to, net)
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.rounds_mut().enter(phase);
+    }
+
+    fn tally(&self) -> Tally {
+        self.rounds().tally()
+    }
+
+    fn faults(&self) -> Faults {
+        self.rounds().faults()
+    }
+}
