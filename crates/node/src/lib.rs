@@ -49,6 +49,8 @@ mod server;
 mod standby;
 mod strategy;
 mod threads;
+#[cfg(test)]
+mod vectors;
 
 pub use crate::core::PairState;
 #[cfg(feature = "cheats")]
