@@ -1,5 +1,5 @@
-"""What three nodes computed in a recorded run of `replicated-active`, from their messages alone: all shares
-of the block that they encrypted, and what they remember of its products.
+"""What three nodes computed in a recorded run of `replicated` or `replicated-active`, from their messages
+alone: all shares of the block that they encrypted, and what they remember of its products.
 
 Nothing here is what a node does: a node has two of three shares. A recorded run has all messages, the common
 secrets among them, so all three follow.
@@ -52,6 +52,8 @@ class Stream:
 
     def __init__(self, run, phase):
         self.run, self.phase = run, phase
+        # Under `replicated` nodes compare and prove nothing, and products are recomputed here.
+        self.is_active = run.file["protocol"] == "replicated-active"
         self.label = run.found(f"session of the {phase}") + struct.pack("<Q", 1)
         self.exchange = 0
 
@@ -141,6 +143,12 @@ def layer(stream, cells, products, zeros):
             products.messages += 1
             own = [multiplied(x, y, count) for x, y in factors]
             remembered.append((results, known, own))
+        if zeros and not stream.is_active:
+            for i in NODES:
+                (x, y), (next_x, next_y) = factors[i], factors[(i + 1) % 3]
+                due = added(multiplied(x, added(y, next_y), count), multiplied(next_x, y, count))
+                due = added(due, added(known[i], known[(i + 1) % 3]))
+                require(results[i] == due, f"P_{i} sent other products")
         return results
 
     remembered = []
@@ -178,6 +186,8 @@ def remember(products, bits, factors, first, second, width):
 
 def compared(stream, number, context, values):
     """Each two nodes have sent each other the digest of the share that both have."""
+    if not stream.is_active:
+        return
     for i in NODES:
         hashed = struct.pack("<QQ", number, len(context)) + context
         for shares in values:

@@ -49,6 +49,9 @@ class Runs(unittest.TestCase):
         for place in [("common secrets", "secrets", 0, 0, 1), ("key", "sum of parts", 0, 0, 1)]:
             self.rejects(run, place, 0)
 
+    def test_products_of_a_block_without_proofs_are_accepted_and_no_others(self):
+        self.of_block("replicated", "computation", 11)
+
     def test_openings_of_a_block_are_accepted_and_no_others(self):
         run = self.of_block("shamir", "computation", 11)
         for place in [("common secrets", "secrets", 0, 0, 1), ("key", "sum of parts", 0, 0, 1),
@@ -56,9 +59,20 @@ class Runs(unittest.TestCase):
                       ("block", "answer to the client", 0, 2, "client")]:
             self.rejects(run, place, 0)
 
+    def test_hellos_and_comparisons_are_accepted_and_no_others(self):
+        run = Recorded(VECTORS / "shamir.json")
+        phases = "common secrets", "key"
+        places = [place for place in run.messages if place[0] in phases and place[1] == "hello"]
+        places += [("key", "announcement", 0, 0, 1), ("common secrets", "states", 0, 2, 0),
+                   ("block", "comparison of Finish", 0, 1, 2)]
+        for number, place in enumerate(places):
+            self.rejects(run, place, number)
+
     def test_no_other_protocol_is_taken_for_one_of_these(self):
+        run = Recorded(VECTORS / "shamir.json")
+        run.file["protocol"] = "replicated-four"
         with self.assertRaises(Wrong):
-            verify(Recorded(VECTORS / "replicated.json"))
+            verify(run)
 
 
 if __name__ == "__main__":

@@ -1,30 +1,33 @@
-"""Verifies what three nodes sent to encrypt a block: `verify.py [FILE ..]`, with vectors of messages of
-`replicated-active` or `shamir`; by default those of this repository. See README.md."""
+"""Verifies what three nodes sent to encrypt a block: `verify.py [FILE ..]`, with vectors of messages; by
+default those of this repository. See README.md."""
 
 import pathlib
 import sys
 
 import proof
+import sessions
 import shamir
 from replay import Recorded, Wrong, encrypted_block, require
 
 VECTORS = pathlib.Path(__file__).resolve().parents[2] / "vectors/messages"
 
 
-def proven(run):
+def of_replicated(run):
     stream, products, shares = encrypted_block(run)
-    proof.verify(stream, products)
+    if stream.is_active:
+        proof.verify(stream, products)
     ciphertext = bytes(a ^ b ^ c for a, b, c in zip(*shares))
     require(ciphertext == run.found("ciphertext of the block"), "another ciphertext")
 
 
-VERIFIERS = {"replicated-active": proven, "shamir": shamir.verify}
+VERIFIERS = {"replicated-active": of_replicated, "replicated": of_replicated, "shamir": shamir.verify}
 
 
 def verify(run):
     """Raises `Wrong` unless everything fits."""
     protocol = run.file["protocol"]
     require(protocol in VERIFIERS, f"runs of {protocol} are not verified here")
+    sessions.verify(run)
     VERIFIERS[protocol](run)
 
 
