@@ -4,14 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use polyclave_api as api;
+use polyclave_field::subfields::{MU, NU, OMEGA, ZETA};
 use polyclave_harness::{book, sources};
 
-/// The pages that have tables of messages.
-const MESSAGES: [&str; 3] =
-    ["specification/requests.md", "specification/replies.md", "specification/keys.md"];
+/// The pages that have tables of messages, and the sources of their types.
+const MESSAGES: [(&str, &[&str]); 4] = [
+    ("specification/requests.md", OF_CLIENTS),
+    ("specification/replies.md", OF_CLIENTS),
+    ("specification/keys.md", OF_CLIENTS),
+    ("specification/node-streams.md", &["node/src/peers", "store/src"]),
+];
+const OF_CLIENTS: &[&str] = &["api/src", "payments/src"];
 
 /// Constants that no crate shows: name, value, and where they are declared.
-const DECLARED: [(&str, &str, &str, &str); 25] = [
+const DECLARED: [(&str, &str, &str, &str); 61] = [
     ("MAX of names", "64", "config/src", "const MAX: usize = 64;"),
     ("MAX_CERTIFICATES", "4", "config/src", "const MAX_CERTIFICATES: usize = 4;"),
     ("MAX_WORKERS", "64", "config/src", "const MAX_WORKERS: usize = 64;"),
@@ -52,6 +58,47 @@ const DECLARED: [(&str, &str, &str, &str); 25] = [
     ("MAX_RADIX", "36", "cipher/src", "const MAX_RADIX: u32 = 36;"),
     ("MAX_TWEAK", "64", "cipher/src", "const MAX_TWEAK: usize = 64;"),
     ("MIN_DOMAIN", "1000000", "cipher/src", "const MIN_DOMAIN: u128 = 1_000_000;"),
+    (
+        "NODES",
+        "5",
+        "protocol/src",
+        "Versions { of: \"the wire between nodes\", brought: &[(5, \"0.3.0\")], read: Read::LastTwo };",
+    ),
+    ("frame between nodes", "16777216", "transport/src", "max_frame: 16 << 20,"),
+    ("STRANGERS", "256", "transport/src", "const STRANGERS: usize = 256;"),
+    ("KINDS", "8", "node/src", "const KINDS: usize = 8;"),
+    ("BEAT_EVERY", "500", "node/src", "const BEAT_EVERY: Duration = Duration::from_millis(500);"),
+    ("SILENCE", "8", "node/src", "const SILENCE: Duration = Duration::from_secs(8);"),
+    ("MEETING", "5", "node/src", "const MEETING: Duration = Duration::from_secs(5);"),
+    ("MAKING", "120", "node/src", "const MAKING: Duration = Duration::from_secs(120);"),
+    ("NONCE_BYTES", "32", "protocol/src/interface", "const NONCE_BYTES: usize = 32;"),
+    ("OPENS", "0", "protocol/src/interface", "const OPENS: u8 = 0;"),
+    ("DIFFERS", "1", "protocol/src/interface", "const DIFFERS: u8 = 1;"),
+    ("KEY_BYTES", "32", "protocol/src/replicated", "const KEY_BYTES: usize = 32;"),
+    ("MAX_PARTIES", "9", "protocol/src/shamir", "const MAX_PARTIES: usize = 9;"),
+    ("NOTHING", "0", "node/src/material", "const NOTHING: u8 = 0;"),
+    ("STORED", "1", "node/src/material", "const STORED: u8 = 1;"),
+    ("AGREED", "2", "node/src/material", "const AGREED: u8 = 2;"),
+    ("ANNOUNCEMENT", "33", "node/src/requests", "const ANNOUNCEMENT: usize = 33;"),
+    ("PING", "1", "node/src/requests", "const PING: u8 = 1;"),
+    ("REQUEST", "2", "node/src/requests", "const REQUEST: u8 = 2;"),
+    ("REQUEST_WITH_CIRCUITS", "3", "node/src/requests", "const REQUEST_WITH_CIRCUITS: u8 = 3;"),
+    ("REQUEST_AT_ONCE", "4", "node/src/requests", "const REQUEST_AT_ONCE: u8 = 4;"),
+    ("ACCEPTED", "1", "node/src/requests", "const ACCEPTED: u8 = 1;"),
+    ("REFUSED", "2", "node/src/requests", "const REFUSED: u8 = 2;"),
+    ("HELLO", "5", "node/src/requests", "const HELLO: Duration = Duration::from_secs(5);"),
+    ("ARRIVAL", "2", "node/src/requests", "const ARRIVAL: Duration = Duration::from_secs(2);"),
+    ("GROUP", "128", "protocol/src", "const GROUP: usize = 128;"),
+    ("check_value_bytes", "5", "cipher/src", "if cipher.block_bytes >= 16 { 5 } else { 3 }"),
+    ("MAX of products", "1048576", "protocol/src/replicated", "const MAX: usize = 1 << 20;"),
+    ("MAX_ELEMENTS", "8192", "protocol/src/replicated", "const MAX_ELEMENTS: usize = 1 << 13;"),
+    ("ROWS", "8", "protocol/src/replicated", "const ROWS: usize = 8;"),
+    ("TILE_BYTES", "64", "kernels/src", "const TILE_BYTES: usize = 64;"),
+    ("SLOTS", "16", "protocol/src/replicated", "const SLOTS: usize = 16;"),
+    ("PARTS", "16", "kernels/src", "const PARTS: usize = 16;"),
+    ("PLACES", "81", "kernels/src", "const PLACES: usize = 81;"),
+    ("WIDTH", "64", "protocol/src/replicated", "const WIDTH: usize = 64;"),
+    ("ROOT of GF(2^64)", "033ce8beddc8a656", "field/src", "const ROOT: u128 = 0x033c_e8be_ddc8_a656;"),
 ];
 
 /// A table of a page: the heading before it, and its rows, the first one included.
@@ -118,7 +165,7 @@ fn rust(kind: &str) -> String {
 fn plain(kind: &str) -> String {
     let inner = kind.strip_prefix("Box<").and_then(|of| of.strip_suffix('>')).unwrap_or(kind);
     let inner = inner.replace("SeedCommitment", "[u8; 32]").replace("ENCAPSULATED", "32");
-    inner.replace("DecimalizationTable", "String")
+    inner.replace("DecimalizationTable", "String").replace("FeatureSet", "u64")
 }
 
 /// The variants of an enum, each with the names and types of its fields; a field without a name has none.
@@ -131,7 +178,11 @@ fn variants(item: &str) -> Vec<(String, Vec<(String, String)>)> {
             let name = text.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
             let of = text.split_once('(').and_then(|(_, rest)| rest.strip_suffix("),"));
             let of = of.map(|of| (String::new(), plain(of.rsplit("] ").next().unwrap_or_default())));
-            variants.push((name.to_owned(), of.into_iter().collect()));
+            let inline = text.split_once(" { ").and_then(|(_, rest)| rest.strip_suffix(" },"));
+            let fields = inline.into_iter().flat_map(|fields| fields.split(", "));
+            let fields = fields.filter_map(|field| field.split_once(": "));
+            let fields = fields.map(|(name, kind)| (name.to_owned(), plain(kind)));
+            variants.push((name.to_owned(), of.into_iter().chain(fields).collect()));
         } else if depth == 8
             && text.starts_with(|c: char| c.is_ascii_lowercase())
             && let Some((name, kind)) = text.split_once(": ")
@@ -145,9 +196,12 @@ fn variants(item: &str) -> Vec<(String, Vec<(String, String)>)> {
 
 #[test]
 fn the_tables_of_messages_are_the_types_of_the_sources() {
-    let all: Vec<String> = ["api/src", "payments/src"].into_iter().flat_map(sources::of).collect();
     let mut compared = BTreeSet::new();
-    for Table { heading, rows } in MESSAGES.into_iter().flat_map(tables) {
+    let of_page = |(page, folders): (&str, &'static [&str])| {
+        tables(page).into_iter().map(move |table| (table, folders))
+    };
+    for (Table { heading, rows }, folders) in MESSAGES.into_iter().flat_map(of_page) {
+        let all: Vec<String> = folders.iter().flat_map(|folder| sources::of(folder)).collect();
         match rows[0][0].as_str() {
             "field" => {
                 let of_table: Vec<(String, String)> = rows[1..]
@@ -168,7 +222,10 @@ fn the_tables_of_messages_are_the_types_of_the_sources() {
                     .iter()
                     .map(|row| (code(&row[1]).concat(), code(&row[2]).into_iter().map(field).collect()))
                     .collect();
-                let of_enum = variants(&sources::item(&all, &format!("pub enum {heading} {{")));
+                let enums = ["pub enum", "pub(crate) enum"].map(|start| format!("{start} {heading} {{"));
+                let is_there = |start: &&String| all.iter().any(|text| text.contains(&format!("\n{start}")));
+                let start = enums.iter().find(is_there).unwrap_or_else(|| panic!("no enum {heading}"));
+                let of_enum = variants(&sources::item(&all, start));
                 assert_eq!(of_table, of_enum, "{heading}");
                 let tags: Vec<String> = rows[1..].iter().map(|row| row[0].clone()).collect();
                 let in_order: Vec<String> = (0..of_enum.len()).map(|tag| tag.to_string()).collect();
@@ -210,6 +267,8 @@ fn the_tables_of_constants_are_those_of_the_sources() {
     ];
     let mut known: BTreeMap<String, String> =
         shown.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+    let of_the_tower = [("OMEGA", OMEGA), ("ZETA", ZETA), ("MU", MU), ("NU", NU)];
+    known.extend(of_the_tower.map(|(name, value)| (name.to_owned(), format!("{value:02x}"))));
     for (name, value, folder, declaration) in DECLARED {
         let is_there = sources::of(folder).iter().any(|text| text.contains(declaration));
         assert!(
@@ -230,7 +289,7 @@ fn the_tables_of_constants_are_those_of_the_sources() {
 
 #[test]
 fn the_context_strings_are_in_the_sources() {
-    let folders = ["client/src", "config/src", "node/src", "protocol/src", "transport/src"];
+    let folders = ["cipher/src", "client/src", "config/src", "node/src", "protocol/src", "transport/src"];
     let all: Vec<String> = folders.into_iter().flat_map(sources::of).collect();
     let strings: Vec<String> = under("Context strings").iter().flat_map(|row| code(&row[0])).collect();
     assert!(strings.len() > 8, "{strings:?}");

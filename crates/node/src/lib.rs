@@ -50,6 +50,8 @@ mod standby;
 mod strategy;
 mod threads;
 mod traces;
+#[cfg(test)]
+mod vectors;
 
 pub use crate::core::PairState;
 #[cfg(feature = "cheats")]

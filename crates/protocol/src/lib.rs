@@ -24,6 +24,8 @@ mod party;
 pub mod pool;
 pub mod replicated;
 mod retirement;
+#[cfg(feature = "next-release")]
+pub mod seeded;
 pub mod shamir;
 pub mod spdz;
 pub mod stored;
