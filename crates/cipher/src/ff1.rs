@@ -253,7 +253,7 @@ mod tests {
             let (number, public, chain) = (bytes(6, 29), bytes(32, 7), bytes(32, 113));
             let circuit = round(&cipher, 3, 8);
             let sums = run(&circuit, 2, &[(0, &number), (1, &public), (2, &chain), (3, &round_keys)]);
-            let mut expected = Vec::new();
+            let mut expected: Vec<u8> = Vec::new();
             for lane in 0..2 {
                 let mut block: Vec<u8> =
                     (0..16).map(|i| public[16 * lane + i] ^ chain[16 * lane + i]).collect();

@@ -136,8 +136,19 @@ impl GatewaySettings {
 
     /// Reads settings. An error names the line, and the entry if it can be read.
     pub fn parse(text: &str) -> Result<GatewaySettings> {
-        let Text { client, http_listen, limits, listener, kms, xks, token, login, access_key, transform, traces } =
-            text::parse(text)?;
+        let Text {
+            client,
+            http_listen,
+            limits,
+            listener,
+            kms,
+            xks,
+            token,
+            login,
+            access_key,
+            transform,
+            traces,
+        } = text::parse(text)?;
         let at = |start: usize| text[..start].bytes().filter(|b| *b == b'\n').count() + 1;
         limits.check()?;
         transform.check()?;

@@ -20,9 +20,7 @@ use polyclave_protocol_lab::testkit::tamper::{Fault, Tamper};
 use crate::clear::in_the_clear;
 use crate::clients::{client_learns, noise};
 use crate::depth::{Deep, UnderWay};
-use crate::few_rounds::{
-    Claims, circuits, computed, expected, given, joined, secrets_of, session, shelf,
-};
+use crate::few_rounds::{Claims, circuits, computed, expected, given, joined, secrets_of, session, shelf};
 
 fn config() -> AnyServiceConfig {
     catalog::service("spdz-tower", 2, 1).expect("two nodes serve with it")
