@@ -9,6 +9,32 @@ from replay import NODES, multiplied, require
 ROWS, TILE_BYTES, PARTS, PLACES, DERIVED, WIDTH = 8, 64, 16, 81, 40, 64
 
 
+def opened(stream, context, commitments):
+    """Coins, from the commitments that each node has, and the openings that follow."""
+    context = struct.pack("<Q", len(context)) + context
+    values = []
+    for i in NODES:
+        sent = [stream.heard(i, to) for to in NODES if to != i]
+        require(sent[0] == sent[1] and len(sent[0]) == 96, f"P_{i} opened in two ways")
+        opening, seen = sent[0][:64], sent[0][64:]
+        for j in NODES:
+            had = b"".join(commitments[j])
+            require(blake3.derive("polyclave 2026 commitments of all", context + had) == seen,
+                    f"P_{i} and P_{j} have seen different commitments")
+            require(blake3.derive("polyclave 2026 commitment", bytes([i]) + context + opening)
+                    == commitments[j][i], f"P_{i} did not open what it had committed to")
+        values.append(opening[32:])
+    stream.exchange += 1
+    return blake3.derive("polyclave 2026 coins", b"".join(values))
+
+
+def tossed(stream, context):
+    """Coins in two exchanges."""
+    commitments = [[stream.heard(i, j if j != i else i + 1) for i in NODES] for j in NODES]
+    stream.exchange += 1
+    return opened(stream, context, commitments)
+
+
 class Coins:
     """Tosses of one proof."""
 
@@ -17,31 +43,12 @@ class Coins:
         self.context = b"polyclave replicated proof 2" + stream.label
         self.context += struct.pack("<QQ", count, products.messages)
 
-    def opened(self, commitments):
-        """From the commitments that each node has, and the openings that follow."""
-        context = self.context + struct.pack("<Q", self.tosses)
-        context = struct.pack("<Q", len(context)) + context
+    def next_context(self):
         self.tosses += 1
-        values = []
-        for i in NODES:
-            sent = [self.stream.heard(i, to) for to in NODES if to != i]
-            require(sent[0] == sent[1] and len(sent[0]) == 96, f"P_{i} opened in two ways")
-            opening, seen = sent[0][:64], sent[0][64:]
-            for j in NODES:
-                had = b"".join(commitments[j])
-                require(blake3.derive("polyclave 2026 commitments of all", context + had) == seen,
-                        f"P_{i} and P_{j} have seen different commitments")
-                require(blake3.derive("polyclave 2026 commitment", bytes([i]) + context + opening)
-                        == commitments[j][i], f"P_{i} did not open what it had committed to")
-            values.append(opening[32:])
-        self.stream.exchange += 1
-        return blake3.derive("polyclave 2026 coins", b"".join(values))
+        return self.context + struct.pack("<Q", self.tosses - 1)
 
     def tossed(self):
-        """Two exchanges."""
-        commitments = [[self.stream.heard(i, j if j != i else i + 1) for i in NODES] for j in NODES]
-        self.stream.exchange += 1
-        return self.opened(commitments)
+        return tossed(self.stream, self.next_context())
 
     def asked(self, length):
         """The messages of all provers to the nodes behind them, and the coins that follow."""
@@ -56,7 +63,7 @@ class Coins:
             # Its own.
             commitments[i][i] = before
         self.stream.exchange += 1
-        return messages, self.opened(commitments)
+        return messages, opened(self.stream, self.next_context(), commitments)
 
 
 class Group:

@@ -45,19 +45,30 @@ class Runs(unittest.TestCase):
         return run
 
     def test_products_and_proofs_of_a_block_are_accepted_and_no_others(self):
-        run = self.of_block("replicated-active", "computation", 11)
+        run = self.of_block("replicated-active", "computation", 23)
         for place in [("common secrets", "secrets", 0, 0, 1), ("key", "sum of parts", 0, 0, 1)]:
             self.rejects(run, place, 0)
 
     def test_products_of_a_block_without_proofs_are_accepted_and_no_others(self):
-        self.of_block("replicated", "computation", 11)
+        self.of_block("replicated", "computation", 23)
 
     def test_openings_of_a_block_are_accepted_and_no_others(self):
-        run = self.of_block("shamir", "computation", 11)
+        run = self.of_block("shamir", "computation", 23)
         for place in [("common secrets", "secrets", 0, 0, 1), ("key", "sum of parts", 0, 0, 1),
                       ("block", "mask to the client", 0, 1, "client"),
                       ("block", "answer to the client", 0, 2, "client")]:
             self.rejects(run, place, 0)
+
+    def test_products_of_elements_are_accepted_and_no_others(self):
+        run = Recorded(VECTORS / "replicated-active.json")
+        # Behind the verdicts of the proof: the check of the powers of the hash key, and the check value.
+        verdicts = [place for place, sent in run.messages.items()
+                    if place[:2] == ("key", "expansion") and len(sent) == 1]
+        behind = [place for place in run.messages
+                  if place[:2] == ("key", "expansion") and place[2] > verdicts[0][2]]
+        self.assertGreater(len(behind), 30)
+        for number, place in enumerate(behind if ALL else behind[::6]):
+            self.rejects(run, place, number)
 
     def test_hellos_and_comparisons_are_accepted_and_no_others(self):
         run = Recorded(VECTORS / "shamir.json")

@@ -4,6 +4,7 @@ default those of this repository. See README.md."""
 import pathlib
 import sys
 
+import elements
 import proof
 import sessions
 import shamir
@@ -16,6 +17,7 @@ def of_replicated(run):
     stream, products, shares = encrypted_block(run)
     if stream.is_active:
         proof.verify(stream, products)
+        elements.verify(run)
     ciphertext = bytes(a ^ b ^ c for a, b, c in zip(*shares))
     require(ciphertext == run.found("ciphertext of the block"), "another ciphertext")
 
