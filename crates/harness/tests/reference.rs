@@ -98,7 +98,7 @@ const FILES: [File; 4] = [
 ];
 
 /// Fields that have tables of their own.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "audit",
     "limits",
     "stock",

@@ -171,7 +171,11 @@ impl Shared {
     /// Waits, or until the end.
     fn pause(&self, long: Duration) {
         let (until, mut waiting) = (Instant::now() + long, self.waiting.lock());
-        while !self.stopping.load(Relaxed) && !self.due.wait_until(&mut waiting, until).timed_out() {}
+        while !self.stopping.load(Relaxed) {
+            if self.due.wait_until(&mut waiting, until).timed_out() {
+                return;
+            }
+        }
     }
 }
 

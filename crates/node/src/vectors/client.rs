@@ -120,6 +120,7 @@ fn request(id: u8, operation: Operation, first: Option<Step>, dealt: Option<&Dea
         dealt: dealt.map(DealtMask::commitments).unwrap_or_default(),
         approval: None,
         on_behalf_of: String::new(),
+        trace: None,
     }
 }
 
