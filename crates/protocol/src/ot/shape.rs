@@ -99,7 +99,7 @@ mod tests {
                 assert!(depths.iter().all(|depth| [deepest, deepest - 1].contains(depth)), "{shape:?}");
                 assert!(depths.iter().all(|depth| *depth > 0));
                 assert_eq!(shape.first_column(depths.len()), columns);
-                assert_eq!(shape.leaves(depths.len()), depths.iter().map(|depth| 1 << depth).sum());
+                assert_eq!(shape.leaves(depths.len()), depths.iter().map(|depth| 1 << depth).sum::<usize>());
             }
         }
         for (columns, expansion) in [(39, 1), (129, 1), (64, 0), (64, 9)] {

@@ -165,7 +165,7 @@ pub(crate) fn computed<C: ServiceConfig>(
 pub(crate) fn secrets_of(circuit: &Circuit, lanes: usize) -> Vec<Vec<u8>> {
     let mut secrets = crate::computing::secrets_of(circuit, lanes);
     for (port, secret) in circuit.inputs().iter().zip(&mut secrets).filter(|(port, _)| port.uniform) {
-        let ciphers = ["aes-128", "aes-192", "aes-256", "3des-ede3"].map(|name| catalog::find(name));
+        let ciphers = ["aes-128", "aes-192", "aes-256", "3des-ede3"].map(catalog::find);
         let of_port = |cipher: &Cipher| cipher.key_schedule.outputs()[0].cells.len() == port.cells.len();
         let cipher = ciphers.into_iter().flatten().find(of_port).expect("one has so many");
         *secret = in_the_clear(&cipher.key_schedule, &[&noise("key", cipher.key_bytes)]);
