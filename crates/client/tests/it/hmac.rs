@@ -72,7 +72,6 @@ fn codes_of_every_length_are_those_of_another_program() {
     assert_eq!(streamed, codes[9]);
 }
 
-/// With many lanes, other circuits are taken.
 #[test]
 fn codes_of_many_messages_are_those_of_another_program() {
     let cluster = TestCluster::shared();
@@ -222,6 +221,25 @@ fn it_works_under_spdz_tower() {
 #[test]
 fn it_works_under_tinytable_linear64() {
     works_among("tinytable-linear64", 2);
+}
+
+/// The states of a key go into fresh shares, and into those of a pair.
+#[test]
+fn codes_stay_the_same_over_a_refresh_and_while_a_node_is_away() {
+    let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    insist(&|| cluster.client().import(hmac_key("moved"), &data(32)));
+    let expected = of_another_program(&data(32), &data(10));
+    cluster.refresh();
+    assert_eq!(insist(&|| code(&cluster.client(), "moved", &data(10)))[..], expected);
+    cluster.wait_until(|| {
+        let pairs = cluster.nodes.iter().flatten().flat_map(|node| node.standby());
+        pairs.into_iter().all(|pair| pair.ready && pair.keys == 1 && pair.lacking == 0)
+    });
+    cluster.stop(1);
+    let client = cluster.client();
+    assert_eq!(insist(&|| code(&client, "moved", &data(10)))[..], expected);
 }
 
 /// Wrong products of one node: under `replicated-four` codes stay right, under `replicated-active` there are
