@@ -3,7 +3,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use polyclave_api::{
-    End, MAX_CHAINED, Mode, NewKey, Reason, Reply, Request, Right, Step, Usage, Use, operations,
+    End, MAX_CHAINED, Mode, NewKey, Reason, Reply, Request, Right, Step, Usage, Use, Wrapping, operations,
 };
 use polyclave_cipher::hmac::{BLOCK, NAME};
 use polyclave_client::{Client, Error, Result};
@@ -12,7 +12,7 @@ use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::common::active::{fill, start, start_cheating};
-use crate::common::from_keys::refused;
+use crate::common::from_keys::{kek, refused, wrappable};
 use crate::common::raw::{Raw, request, use_of};
 use crate::common::vectors::{HMAC, vectors};
 use crate::common::{TestCluster, data, insist, key};
@@ -221,6 +221,22 @@ fn it_works_under_spdz_tower() {
 #[test]
 fn it_works_under_tinytable_linear64() {
     works_among("tinytable-linear64", 2);
+}
+
+/// A key leaves as the block that nodes keep, filled up with zeros. Its check value is a code's beginning.
+#[test]
+fn a_key_for_hmac_is_wrapped_and_comes_back() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    client.generate(kek("hmac-kek", 16)).expect("a key");
+    let made = client.import(wrappable("hmac-leaves", NAME, &[Mode::Hmac]), &data(30)).expect("a key");
+    assert_eq!(made.check_value[..], of_another_program(&data(30), &[0; 32])[..5]);
+    let wrapped = client.wrap("hmac-kek", "hmac-leaves", Wrapping::Kw).expect("wrapped");
+    assert_eq!(wrapped.len(), 8 + BLOCK);
+    let back = client.unwrap("hmac-kek", &wrapped, Wrapping::Kw, hmac_key("hmac-back")).expect("unwrapped");
+    assert_eq!(back.check_value, made.check_value);
+    let found = code(&client, "hmac-back", b"a message").expect("a code");
+    assert_eq!(found[..], of_another_program(&data(30), b"a message"));
 }
 
 /// The states of a key go into fresh shares, and into those of a pair.
