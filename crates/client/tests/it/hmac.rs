@@ -3,7 +3,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use polyclave_api::{
-    End, MAX_CHAINED, Mode, NewKey, Reason, Reply, Request, Right, Step, Usage, Use, operations,
+    End, MAX_CHAINED, Mode, NewKey, Reason, Reply, Request, Right, Step, Usage, Use, Wrapping, operations,
 };
 use polyclave_cipher::hmac::{BLOCK, NAME};
 use polyclave_client::{Client, Error, Result};
@@ -12,7 +12,7 @@ use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::common::active::{fill, start, start_cheating};
-use crate::common::from_keys::refused;
+use crate::common::from_keys::{kek, refused, wrappable};
 use crate::common::raw::{Raw, request, use_of};
 use crate::common::vectors::{HMAC, vectors};
 use crate::common::{TestCluster, data, insist, key};
@@ -72,7 +72,6 @@ fn codes_of_every_length_are_those_of_another_program() {
     assert_eq!(streamed, codes[9]);
 }
 
-/// With many lanes, other circuits are taken.
 #[test]
 fn codes_of_many_messages_are_those_of_another_program() {
     let cluster = TestCluster::shared();
@@ -222,6 +221,41 @@ fn it_works_under_spdz_tower() {
 #[test]
 fn it_works_under_tinytable_linear64() {
     works_among("tinytable-linear64", 2);
+}
+
+/// A key leaves as the block that nodes keep, filled up with zeros. Its check value is a code's beginning.
+#[test]
+fn a_key_for_hmac_is_wrapped_and_comes_back() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    client.generate(kek("hmac-kek", 16)).expect("a key");
+    let made = client.import(wrappable("hmac-leaves", NAME, &[Mode::Hmac]), &data(30)).expect("a key");
+    assert_eq!(made.check_value[..], of_another_program(&data(30), &[0; 32])[..5]);
+    let wrapped = client.wrap("hmac-kek", "hmac-leaves", Wrapping::Kw).expect("wrapped");
+    assert_eq!(wrapped.len(), 8 + BLOCK);
+    let back = client.unwrap("hmac-kek", &wrapped, Wrapping::Kw, hmac_key("hmac-back")).expect("unwrapped");
+    assert_eq!(back.check_value, made.check_value);
+    let found = code(&client, "hmac-back", b"a message").expect("a code");
+    assert_eq!(found[..], of_another_program(&data(30), b"a message"));
+}
+
+/// The states of a key go into fresh shares, and into those of a pair.
+#[test]
+fn codes_stay_the_same_over_a_refresh_and_while_a_node_is_away() {
+    let mut cluster = TestCluster::define_with("replicated-active", 3, 1);
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    insist(&|| cluster.client().import(hmac_key("moved"), &data(32)));
+    let expected = of_another_program(&data(32), &data(10));
+    cluster.refresh();
+    assert_eq!(insist(&|| code(&cluster.client(), "moved", &data(10)))[..], expected);
+    cluster.wait_until(|| {
+        let pairs = cluster.nodes.iter().flatten().flat_map(|node| node.standby());
+        pairs.into_iter().all(|pair| pair.ready && pair.keys == 1 && pair.lacking == 0)
+    });
+    cluster.stop(1);
+    let client = cluster.client();
+    assert_eq!(insist(&|| code(&client, "moved", &data(10)))[..], expected);
 }
 
 /// Wrong products of one node: under `replicated-four` codes stay right, under `replicated-active` there are

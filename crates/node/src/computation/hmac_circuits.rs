@@ -10,9 +10,6 @@ use polyclave_protocol::protocol::Session;
 use super::key_circuits::Cached;
 use crate::Result;
 
-/// In more lanes than these, ANDs take longer than the levels that they save.
-const MOST_FOR_FEW_LEVELS: usize = 512;
-
 /// What is computed for codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HmacCircuit {
@@ -53,12 +50,13 @@ impl HmacCircuits {
         })
     }
 
-    /// How to add in so many lanes. Where ANDs take material that is made ahead, few of them are better; and
-    /// else few levels are, unless there are many lanes. `of_ands` is a circuit that has some.
-    pub(crate) fn additions(&self, lanes: usize, of_ands: &Compiled, maps: &AnyServiceSession) -> Additions {
+    /// How to add. Where ANDs take material that is made ahead, few of them are better. Else few levels are:
+    /// also with as many lanes as one request has, rounds take longer than the ANDs that save them.
+    /// `of_ands` is a circuit that has some.
+    pub(crate) fn additions(&self, of_ands: &Compiled, maps: &AnyServiceSession) -> Additions {
         let takes_material =
             self.takes_material.get_or_init(|| maps.cost(of_ands).material_bytes_per_lane > 0);
-        match *takes_material || lanes > MOST_FOR_FEW_LEVELS {
+        match *takes_material {
             true => Additions::FewAnds,
             false => Additions::FewLevels,
         }

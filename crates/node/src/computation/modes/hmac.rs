@@ -147,7 +147,7 @@ impl Mode for Codes {
         let (Step::Masked { data, .. }, Some((inner, outer))) = (&step, self.states.take()) else {
             return Err(StepError::Refused(misplaced(&step)));
         };
-        let how = at.library.hmac.additions(self.messages, &at.circuits.check_value, &at.protocol);
+        let how = at.library.hmac.additions(&at.circuits.check_value, &at.protocol);
         let mut state = self.push_given(data, &inner, how, at)?;
         self.computed += 1;
         if self.computed < self.given() {
