@@ -156,7 +156,7 @@ pub struct LatencySettings {
     /// So many milliseconds there and back between nodes are far.
     pub from_ms: u32,
     /// How many circuits the nodes keep for each cipher that is asked for, about 180 kB each for AES-128 and
-    /// 250 kB for Triple DES, between two nodes 450 and 650 kB; 0 for none. If absent as the protocol has it.
+    /// 250 kB for Triple DES, between two nodes 430 and 600 kB; 0 for none. If absent as the protocol has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub circuits: Option<usize>,
 }

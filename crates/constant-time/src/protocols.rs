@@ -1,10 +1,11 @@
 //! Whole evaluations, from hello to the output, by all parties of a protocol.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use polyclave_cipher::{
-    AnyMap, Builder, Cells, Circuit, Direction, Matrix, Port, Table, catalog, cleartext, compile,
+    AnyMap, Builder, Cells, Cipher, Circuit, Direction, Matrix, Port, Table, catalog, cleartext, compile,
 };
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
@@ -19,7 +20,7 @@ use polyclave_protocol::replicated::{
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, greet, hello};
 use polyclave_protocol::shamir::{self, Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
-use polyclave_protocol::spdz::{self, LookupMethod, Packing, SpdzConfig};
+use polyclave_protocol::spdz::{self, GarbledAuthenticatedConfig, LookupMethod, Packing, SpdzConfig};
 use polyclave_protocol::stock::{Kind, Stock};
 use polyclave_protocol::tinyot::Kappa;
 use polyclave_protocol::tinytable::{self, Macs, Preprocessing, TinyTableConfig};
@@ -42,6 +43,8 @@ pub const SUBJECTS: &[Subject] = &[
     ("replicated-four: the tower, gates and ANDs", replicated_four),
     ("garbled-three: whoever evaluates, and a stored circuit", garbled_three),
     ("few rounds: a hello in one round, and a block through a circuit from the stock", few_rounds),
+    ("garbled-authenticated: whoever evaluates, and a stored circuit", garbled_authenticated),
+    ("few rounds of two: a block through a circuit from the stock, and its answer", few_rounds_of_two),
     ("replicated: to Shamir sharing", || to_shamir(|_| ())),
     ("spdz: material dealt", spdz_dealt),
     ("tinytable: material dealt", tinytable_dealt),
@@ -83,7 +86,7 @@ fn evaluated_in<S: ProtocolConfig>(lanes: usize, configs: &[S], setup: Setup, ci
             for circuit in circuits {
                 let mut session = hello(&config.handshake(HandshakeParameters::new(parties)), net)?;
                 let mut protocol = config.join(&setup, session.stream(), PartySet::all(parties))?;
-                let outputs = session_of(&mut protocol, circuit, lanes, net)?;
+                let outputs = session_of(&mut protocol, circuit, inputs(circuit, lanes), net)?;
                 assert!(outputs == in_the_clear(circuit, lanes), "{}, {}", config.name(), circuit.name());
             }
         }
@@ -94,12 +97,11 @@ fn evaluated_in<S: ProtocolConfig>(lanes: usize, configs: &[S], setup: Setup, ci
 fn session_of(
     protocol: &mut impl Session,
     circuit: &Circuit,
-    lanes: usize,
+    mut inputs: Vec<Cells>,
     net: &mut Watched,
 ) -> Result<Vec<Cells>> {
-    let compiled = compile(circuit, protocol);
+    let (compiled, lanes) = (compile(circuit, protocol), inputs[0].lanes());
     let batch = prepare(protocol, &compiled, lanes, net)?;
-    let mut inputs = inputs(circuit, lanes);
     inputs.iter_mut().for_each(|cells| mark_secret(cells.rows_mut()));
     let source = |(i, cells)| match Party(i as u8) {
         owner if owner == net.me() => Input::Mine(cells),
@@ -258,6 +260,13 @@ impl Stock for OneCircuit {
     }
 }
 
+/// A block and round keys: circuits of the stock take those of a key alone.
+fn of_a_key(cipher: &Cipher) -> Vec<Cells> {
+    let mut inputs = inputs(&cipher.encrypt, 1);
+    inputs[1] = in_the_clear(&cipher.key_schedule, 1).remove(0);
+    inputs
+}
+
 /// As nodes serve that are far from each other: a session that was prepared, and a circuit that was made
 /// ahead, on a block and a key that parties share.
 fn few_rounds() {
@@ -276,8 +285,112 @@ fn few_rounds() {
         let made = config.make_material(&setup, making.stream(), kind, 1, net)?;
         let stock = Arc::new(OneCircuit(Mutex::new(Some(made))));
         let mut protocol = config.join_stocked(&setup, using.stream(), net.members(), stock.clone())?;
-        let outputs = session_of(&mut protocol, &circuit, 1, net)?;
-        assert!(outputs == in_the_clear(&circuit, 1) && stock.0.lock().is_none());
+        let inputs = of_a_key(&aes);
+        let expected = cleartext::run(&compile(&circuit, &AnyMap), 1, &inputs).expect("the inputs fit");
+        let outputs = session_of(&mut protocol, &circuit, inputs, net)?;
+        assert!(outputs == expected && stock.0.lock().is_none());
+        Ok(())
+    });
+}
+
+/// Inputs of both parties, whoever evaluates. Then a circuit that is made ahead, with a key that nobody
+/// knows; it is stored, and used on a shared block.
+fn garbled_authenticated() {
+    let config = |party| {
+        GarbledAuthenticatedConfig::new(Party(party), Kappa::Bits40, 2).expect("the parties are 1 and 2")
+    };
+    evaluated(&[config(0), config(1)], Setup::Public, &[gates()]);
+    let config = config(1);
+    run_parties(config.parties(), |net| {
+        let setup = config.setup(net)?;
+        let mut session = hello(&config.handshake(HandshakeParameters::new(config.parties())), net)?;
+        let mut protocol = config.join(&setup, session.stream(), net.members())?;
+        let compiled = compile(&gates(), &protocol);
+        let mut inputs = inputs(&gates(), 1);
+        inputs.iter_mut().for_each(|cells| mark_secret(cells.rows_mut()));
+        let source = |(i, cells)| match Party(i as u8) {
+            owner if owner == net.me() => Input::Mine(cells),
+            owner => Input::From(owner),
+        };
+        let sources: Vec<_> = inputs.iter().enumerate().map(source).collect();
+        let batch = prepare(&mut protocol, &compiled, 1, net)?;
+        let shared = evaluate(&mut protocol, &compiled, 1, &sources, batch, net)?.remove(0);
+        let key = compiled.inputs().iter().find(|port| port.uniform).expect("the key").name.clone();
+        let circuit = prepare(&mut protocol, &compiled, 1, net)?;
+        let circuit = protocol.give(&compiled, circuit, &key, &shared, net)?;
+        let stored = protocol.save(circuit)?;
+        let circuit = protocol.restore(&stored)?;
+        let sources = compiled.inputs().iter().map(|_| Input::Shared(&shared)).collect::<Vec<_>>();
+        let answer = evaluate(&mut protocol, &compiled, 1, &sources, circuit, net)?.remove(0);
+        assert!(is_secret(answer.reveal_own_shares()));
+        Ok(())
+    });
+}
+
+/// Items of each kind in the order in which they were made.
+struct Shelf(Mutex<BTreeMap<Kind, VecDeque<u8>>>);
+
+impl Shelf {
+    fn give(&self, kind: &Kind, count: usize) -> Option<Zeroizing<Vec<u8>>> {
+        let mut shelf = self.0.lock();
+        let items = shelf.get_mut(kind)?;
+        let bytes = count * kind.item_bytes;
+        (items.len() >= bytes).then(|| Zeroizing::new(items.drain(..bytes).collect()))
+    }
+}
+
+impl Stock for Shelf {
+    fn take(&self, kind: &Kind, count: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+        Ok(self.give(kind, count).unwrap_or_else(|| panic!("{count} {} are too many", kind.name)))
+    }
+
+    fn take_if_there(
+        &self,
+        kind: &Kind,
+        count: usize,
+        _: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(self.give(kind, count))
+    }
+}
+
+/// As two nodes serve that are far from each other: a circuit that was made ahead, on a block and a key that
+/// both share, and the message to a client with the proof that was made with it.
+fn few_rounds_of_two() {
+    let config = polyclave_protocol::catalog::service("spdz-tower", 2, 1).expect("two nodes serve with it");
+    let aes = catalog::find("aes-128").expect("listed");
+    let circuit = aes.circuit(Direction::Encrypt).expect("it encrypts");
+    run_parties(config.parties(), |net| {
+        let setup = config.setup(net)?;
+        let terms = config.handshake(HandshakeParameters::new(config.parties()));
+        let mut shelf = BTreeMap::new();
+        for kind in config.kinds(net.me()) {
+            let count = match kind.name {
+                "garbled circuits of AES-128" => 1,
+                "triples" => 64,
+                _ => continue,
+            };
+            let stream = hello(&terms, net)?.stream();
+            let made = config.make_material(&setup, stream, &kind, count, net)?;
+            shelf.insert(kind, made.iter().copied().collect());
+        }
+        let stream = hello(&terms, net)?.stream();
+        let stock = Arc::new(Shelf(Mutex::new(shelf)));
+        let mut protocol = config.join_stocked(&setup, stream, net.members(), stock)?;
+        let compiled = compile(&circuit, &protocol);
+        let mut inputs = of_a_key(&aes);
+        inputs.iter_mut().for_each(|cells| mark_secret(cells.rows_mut()));
+        let source = |(i, cells)| match Party(i as u8) {
+            owner if owner == net.me() => Input::Mine(cells),
+            owner => Input::From(owner),
+        };
+        let sources: Vec<_> = inputs.iter().enumerate().map(source).collect();
+        let batch = prepare(&mut protocol, &compiled, 1, net)?;
+        let output = evaluate(&mut protocol, &compiled, 1, &sources, batch, net)?.remove(0);
+        let before = protocol.tally().output.rounds;
+        let message = protocol.reveal_to_client(&output, net)?;
+        assert_eq!(protocol.tally().output.rounds, before, "it went through a circuit");
+        assert!(is_secret(&message), "shares for a client are no message yet");
         Ok(())
     });
 }

@@ -59,7 +59,7 @@ use crate::commitment::commit_and_open;
 use crate::interface::net::Net;
 use crate::{Error, Result, coins};
 
-pub(crate) use of_two::{CHECK_ROUNDS_OF_TWO, check_of_two};
+pub(crate) use of_two::{Answered, Asked, CHECK_ROUNDS_OF_TWO, check_of_two};
 
 /// Rounds of a [`check`].
 pub(crate) const CHECK_ROUNDS: u64 = 6;

@@ -30,7 +30,9 @@ mod source;
 mod units;
 mod vectors;
 
-pub(crate) use check::{CHECK_ROUNDS, CHECK_ROUNDS_OF_TWO, Coefficients, check, check_of_two, zero_test_of};
+pub(crate) use check::{
+    Answered, Asked, CHECK_ROUNDS, CHECK_ROUNDS_OF_TWO, Coefficients, check, check_of_two, zero_test_of,
+};
 pub use guesses::{
     Guesses, MAX_AT_ONCE, MAX_FORGED_LOG2, MAX_UNANSWERED, online_bound_log2, spoilt_bound_log2,
 };

@@ -5,6 +5,8 @@
 //! triple, and a cell by random bits. A wrong opening causes a difference that all parties compute with, and
 //! the check finds it before anything is revealed.
 
+mod alongside;
+
 use polyclave_cipher::Matrix;
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
@@ -17,6 +19,7 @@ use crate::interface::net::Net;
 use crate::interface::tally::{Phase, Tally};
 use crate::unchecked::{Checks, Unchecked};
 use crate::{Error, Result};
+use alongside::Alongside;
 
 /// Random products for zero tests that are asked for at once.
 const PRODUCTS: usize = 8;
@@ -33,6 +36,8 @@ pub(super) struct Arithmetic<F: MacField> {
     products: Vec<Product<F>>,
     /// Triples that were taken from the source before they are wanted.
     ahead: Option<Triples<F>>,
+    /// A check that travels alongside other messages.
+    alongside: Alongside<F>,
     /// Checks that have passed.
     checks: Checks,
     /// Whether an error has ended the session: then nothing is opened and nothing passes a check any more.
@@ -50,6 +55,7 @@ impl<F: MacField> Arithmetic<F> {
             source,
             products: Vec::new(),
             ahead: None,
+            alongside: Alongside::Nothing,
             checks: Checks::default(),
             is_over: false,
         }
@@ -93,10 +99,13 @@ impl<F: MacField> Arithmetic<F> {
         self.source.bits(count, net)
     }
 
-    /// Refuses to go on after an error of a peer in circuits.
+    /// Refuses to go on after an error of a peer in circuits, and in the middle of a check.
     pub(super) fn refuse_over(&self) -> Result<()> {
-        match self.is_over {
-            true => Err(Error::misuse("an earlier error has ended the session; begin another one")),
+        if self.is_over {
+            return Err(Error::misuse("an earlier error has ended the session; begin another one"));
+        }
+        match self.alongside.is_under_way() {
+            true => Err(Error::misuse("a check is under way; nothing is opened before it has ended")),
             false => Ok(()),
         }
     }

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::Mask;
 use super::arithmetic::Arithmetic;
-use super::client::packed;
+use super::client::{PROOF, packed};
 use super::elements::{PRODUCT_TRIPLES, of_coordinates};
 use super::shared::image_of_bits;
 use crate::Result;
@@ -30,8 +30,8 @@ const BLOCK: usize = ELEMENT_BYTES;
 const BITS: usize = 8 * BLOCK;
 /// A bit and its MAC.
 const BIT: usize = 2 * size_of::<u64>();
-/// E, v, w, u and rho.
-const PROOF: usize = 5 * ELEMENT_BYTES;
+/// Triples that a proof takes: for v and rho, and for two products.
+pub(super) const PROOF_TRIPLES: usize = 2 + 2 * PRODUCT_TRIPLES;
 
 /// More blocks than these take bits of the stock, and a proof that is made for them: they are no matter of
 /// rounds.
@@ -64,9 +64,9 @@ impl Arithmetic<Gf2_64> {
     }
 
     /// This party's shares of E, v, w, u and rho of each element, with shares of zeros added.
-    fn proofs(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
+    pub(super) fn proofs(&mut self, elements: &Elements, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
         let count = elements.count();
-        let triples = self.triples(count * (2 + 2 * PRODUCT_TRIPLES), net)?;
+        let triples = self.triples(count * PROOF_TRIPLES, net)?;
         let random = triples.part(0..2 * count);
         let random = of_coordinates(&random.a, &random.b);
         let (rho, v) = (random.part(0..count), random.part(count..2 * count));

@@ -110,6 +110,7 @@ impl Arithmetic<Gf2_64> {
     }
 
     /// One element a lane from blocks of 16 bytes. 128 random bits and 16 openings an element, one round.
+    /// None of it where the bits of the blocks are there, as of what came out of garbled circuits.
     pub(super) fn elements_of_blocks(
         &mut self,
         blocks: &Shared<Gf2_64>,
@@ -121,6 +122,12 @@ impl Arithmetic<Gf2_64> {
             return Err(Error::Misuse(fault));
         }
         self.refuse_unchecked(&blocks.unchecked)?;
+        if let Some(bits) = &blocks.known_bits {
+            let mut elements =
+                elements_of_bits(&block_by_block(bits, blocks.lanes), ELEMENT_BYTES * blocks.lanes);
+            elements.unchecked = blocks.unchecked.clone();
+            return Ok(elements);
+        }
         let bytes = blocks.bytes();
         let bits = self.bits(8 * bytes.len(), net)?;
         let none = || Authenticated::zero(0);
@@ -162,6 +169,18 @@ impl Arithmetic<Gf2_64> {
         product.unchecked = self.unchecked();
         Ok(product)
     }
+}
+
+/// The bits of bytes of blocks of 16, all lanes of a byte together, with all bytes of a lane together.
+fn block_by_block(bits: &Authenticated<Gf2_64>, lanes: usize) -> Authenticated<Gf2_64> {
+    let mut sorted = Authenticated::zero(bits.len());
+    let bytes = ELEMENT_BYTES * lanes;
+    for (from, place) in (0..bits.len()).map(|from| (from, from / bytes)) {
+        let (byte, lane) = (from % bytes / lanes, from % lanes);
+        let to = place * bytes + lane * ELEMENT_BYTES + byte;
+        (sorted.values[to], sorted.macs[to]) = (bits.values[from], bits.macs[from]);
+    }
+    sorted
 }
 
 /// The elements with these coordinates. Local, like everything that follows.

@@ -23,6 +23,7 @@ mod lookup_method;
 mod masked;
 mod material;
 mod products;
+mod proofs;
 mod refresh;
 mod registers;
 mod service;

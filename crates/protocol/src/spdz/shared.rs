@@ -7,6 +7,7 @@ use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
 use super::arithmetic::Arithmetic;
+use super::proofs::Proofs;
 use super::registers::{Registers, Row};
 use crate::authenticated::{Authenticated, MacKey};
 use crate::interface::net::Net;
@@ -26,6 +27,10 @@ pub struct Shared<F: MacField> {
     pub(super) cells: Zeroizing<Vec<u8>>,
     pub(super) macs: Zeroizing<Vec<F::Word>>,
     pub(super) unchecked: Unchecked,
+    /// What proves it to a client.
+    pub(super) proofs: Proofs,
+    /// The bits of its cells, if they are there: the lowest of all cells, then the next ..
+    pub(super) known_bits: Option<Authenticated<F>>,
 }
 
 impl<F: MacField> SharedValue for Shared<F> {
@@ -38,7 +43,8 @@ impl<F: MacField> Shared<F> {
     fn zero(bits: u8, count: usize, lanes: usize, views: Vec<Matrix>) -> Self {
         let len = views.len() * count * lanes;
         let (cells, macs) = (Zeroizing::new(vec![0; len]), Zeroizing::new(vec![F::Word::ZERO; len]));
-        Shared { bits, count, lanes, views, cells, macs, unchecked: Unchecked::default() }
+        let (unchecked, proofs) = (Unchecked::default(), Proofs::default());
+        Shared { bits, count, lanes, views, cells, macs, unchecked, proofs, known_bits: None }
     }
 
     /// Bytes of the blocks that people write.
@@ -55,6 +61,8 @@ impl<F: MacField> Shared<F> {
 
     pub(super) fn add_public(&mut self, cells: &Cells, key: &MacKey<F>) {
         let len = self.count * self.lanes;
+        // They are of the value that it was.
+        (self.proofs, self.known_bits) = (Proofs::default(), None);
         let alpha = key.reveal_own_share();
         let places: Zeroizing<[F::Word; 8]> =
             Zeroizing::new(from_fn(|i| match i < usize::from(F::CELL_BITS) {
@@ -138,6 +146,11 @@ impl<F: MacField> Shared<F> {
             cells: Zeroizing::new(lanes::select(&self.cells, self.lanes, selected)),
             macs: Zeroizing::new(lanes::select(&self.macs, self.lanes, selected)),
             unchecked: self.unchecked.clone(),
+            proofs: self.proofs.select(selected),
+            known_bits: self.known_bits.as_ref().map(|bits| Authenticated {
+                values: Zeroizing::new(lanes::select(&bits.values, self.lanes, selected)),
+                macs: Zeroizing::new(lanes::select(&bits.macs, self.lanes, selected)),
+            }),
             ..*self
         }
     }
@@ -158,8 +171,21 @@ impl<F: MacField> Shared<F> {
             cells: Zeroizing::new(lanes::join(&cells)),
             macs: Zeroizing::new(lanes::join(&macs)),
             unchecked: Unchecked::join(parts.iter().map(|part| &part.unchecked)),
+            proofs: Proofs::join(parts.iter().map(|part| &part.proofs)),
+            known_bits: Self::joined_bits(parts),
             ..*first
         }
+    }
+
+    /// The bits of all parts, if all have some.
+    fn joined_bits(parts: &[&Self]) -> Option<Authenticated<F>> {
+        let bits = parts.iter().map(|part| Some((part.known_bits.as_ref()?, part.lanes)));
+        let bits: Vec<_> = bits.collect::<Option<_>>()?;
+        let rows = |row: fn(&Authenticated<F>) -> &[F::Word]| {
+            let rows: Vec<_> = bits.iter().map(|(bits, lanes)| (row(bits), *lanes)).collect();
+            Zeroizing::new(lanes::join(&rows))
+        };
+        Some(Authenticated { values: rows(|bits| &bits.values), macs: rows(|bits| &bits.macs) })
     }
 
     /// From an output port; it rests on this.

@@ -18,6 +18,7 @@
 use polyclave_field::{MacField, Word};
 use zeroize::Zeroizing;
 
+use super::proofs::Proofs;
 use super::shared::Shared;
 use crate::Result;
 use crate::authenticated::MacKey;
@@ -65,7 +66,8 @@ impl<F: MacField> Shared<F> {
         reader.finish()?;
         let mut macs = Zeroizing::new(vec![F::Word::ZERO; shares]);
         F::read_row(stored, &mut macs);
-        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked: Unchecked::default() })
+        let (unchecked, proofs) = (Unchecked::default(), Proofs::default());
+        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked, proofs, known_bits: None })
     }
 }
 

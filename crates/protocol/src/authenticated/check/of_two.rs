@@ -70,14 +70,68 @@ fn test<F: MacField>(
     net: &mut dyn Net,
 ) -> Result<()> {
     let peer = peer_of(net)?;
-    let [own, theirs] = [net.me(), peer].map(|of| &products[of.index()]);
-    let question = Question::new(key, openings, own)?;
-    let asked = Question::from_bytes(&swap(&question.to_bytes(), peer, net)?);
-    let mut told = vec![0; 2 * F::BYTES];
-    F::write_row(&asked.answer(key, openings, theirs), &mut told);
-    let [part, z] = read::<F, 2>(&swap(&told, peer, net)?);
-    let expected = F::multiply(question.part ^ part, own.b) ^ own.c;
-    key.judge(|| (!ct_eq(&[expected], &[z])).then_some(FAILED))
+    let (asked, question) = Asked::new(net.me(), key, openings, products)?;
+    let theirs = swap(&question, peer, net)?;
+    let (answered, answer) = asked.answer(key, openings, &theirs);
+    answered.judge(key, &swap(&answer, peer, net)?)
+}
+
+/// A check in which this party has asked, and has not answered. Nothing is opened until it has ended.
+pub(crate) struct Asked<F: MacField> {
+    question: Question<F>,
+    own: Product<F>,
+    theirs: Product<F>,
+}
+
+/// A check in which this party has asked and answered.
+pub(crate) struct Answered<F: MacField> {
+    question: Question<F>,
+    own: Product<F>,
+}
+
+impl<F: MacField> Asked<F> {
+    /// Bytes of a question.
+    pub(crate) const BYTES: usize = COINS + F::BYTES;
+
+    /// Of what was opened until now. Also gives the question to the peer.
+    pub(crate) fn new(
+        me: Party,
+        key: &MacKey<F>,
+        openings: &Openings<F>,
+        products: [Product<F>; 2],
+    ) -> Result<(Self, Vec<u8>)> {
+        let [first, second] = products;
+        let [own, theirs] = if me == Party(0) { [first, second] } else { [second, first] };
+        let question = Question::new(key, openings, &own)?;
+        let bytes = question.to_bytes();
+        Ok((Asked { question, own, theirs }, bytes))
+    }
+
+    /// Answers the peer's question, once: a second answer with the same product would show a share of the
+    /// key.
+    pub(crate) fn answer(
+        self,
+        key: &MacKey<F>,
+        openings: &Openings<F>,
+        question: &[u8],
+    ) -> (Answered<F>, Vec<u8>) {
+        let mut told = vec![0; Answered::<F>::BYTES];
+        let answer = Question::from_bytes(question).answer(key, openings, &self.theirs);
+        F::write_row(&answer, &mut told);
+        (Answered { question: self.question, own: self.own }, told)
+    }
+}
+
+impl<F: MacField> Answered<F> {
+    /// Bytes of an answer.
+    pub(crate) const BYTES: usize = 2 * F::BYTES;
+
+    /// Whether the peer's answer is right.
+    pub(crate) fn judge(self, key: &MacKey<F>, told: &[u8]) -> Result<()> {
+        let [part, z] = read::<F, 2>(told);
+        let expected = F::multiply(self.question.part ^ part, self.own.b) ^ self.own.c;
+        key.judge(|| (!ct_eq(&[expected], &[z])).then_some(FAILED))
+    }
 }
 
 /// The first message of V: its coins, and its part of d.

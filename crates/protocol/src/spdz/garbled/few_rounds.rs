@@ -10,8 +10,20 @@
 //! the circuit, then what goes in is another value than it should be, and the check that all that leaves the
 //! session has behind it fails (`input.rs`). Values of other sessions that are not checked are refused.
 //!
-//! The triples for that check, and for the answer to the client, are claimed behind the labels, so nobody
-//! waits for them.
+//! That check travels alongside (`spdz/arithmetic/alongside.rs`). Each party asks as soon as it knows what
+//! was opened, and answers as soon as it is asked. So both answers are there when the outputs are:
+//!
+//! | message | first node to second | second to first |
+//! |---|---|---|
+//! | 1 | its part of what is opened | its part of what is opened |
+//! | 2 | labels, question | question |
+//! | 3 | answer | answer, outputs |
+//!
+//! Before the check has ended the parties see no more than where it comes last: labels of masked values, and
+//! outputs under masks of which nobody knows both parts.
+//!
+//! What an output and the check take of material comes with the circuit (`behind.rs`). For what else a
+//! request may need, triples are claimed behind the labels, so nobody waits for them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,15 +31,19 @@ use polyclave_cipher::CompiledPort;
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
+use super::behind::{self, Behind};
 use super::input::Value as Given;
 use super::item::{Item, Masked};
+use super::output::Settled;
 use super::plan::Plan;
 use super::{Active, GarbledAuthenticated, GarbledAuthenticatedConfig, GarbledCircuit, Wires, spent};
+use crate::authenticated::Product;
 use crate::few_rounds::{COUNT, FewRoundsConfig, Garbles, GarblesConfig, Kept, Value, refuse_other_lanes};
 use crate::interface::any::AnyServiceConfig;
 use crate::interface::net::Net;
 use crate::interface::protocol::{Input, check_cells};
 use crate::interface::session::Stream;
+use crate::spdz::proofs::Proofs;
 use crate::spdz::{Setup, Shared, Spdz, SpdzConfig};
 use crate::tinyot::TinyOt;
 use crate::{Error, Party, Result};
@@ -45,6 +61,11 @@ fn plan(kept: &Kept) -> &'static Arc<Plan> {
     PLANS[kept.at].get_or_init(|| Arc::new(Plan::of(kept.compiled()).expect("it is of bits")))
 }
 
+/// Bytes of a party's part of a circuit, and of what it has behind it.
+fn item_bytes(kept: &Kept, garbles: bool) -> usize {
+    Item::bytes_of(&kept.size, garbles) + Behind::BYTES
+}
+
 impl GarblesConfig for GarbledAuthenticatedConfig {
     type Rounds = SpdzConfig<Gf2_64>;
     type Session = GarbledAuthenticated;
@@ -52,7 +73,7 @@ impl GarblesConfig for GarbledAuthenticatedConfig {
     type Part = (Option<TinyOt>, Party, [u8; 40]);
 
     fn item_bytes(&self, kept: &Kept, party: Party) -> usize {
-        Item::bytes_of(&kept.size, party != self.evaluator())
+        item_bytes(kept, party != self.evaluator())
     }
 
     fn part(&self, setup: &Setup<Gf2_64>, stream: &Stream, makes: bool) -> Result<Self::Part> {
@@ -65,16 +86,24 @@ impl GarblesConfig for GarbledAuthenticatedConfig {
     }
 }
 
+/// A circuit of the stock.
+pub struct Stocked {
+    circuit: GarbledCircuit,
+    behind: Behind,
+}
+
 /// An evaluation in one lane.
 pub struct Lane {
     item: Option<Item>,
     wires: Option<Wires<Active>>,
-    settled: Option<Shared<Gf2_64>>,
+    behind: Option<Behind>,
+    /// The output, and what proves it to a client.
+    settled: Option<(Shared<Gf2_64>, Zeroizing<Vec<u8>>)>,
 }
 
 impl Garbles for GarbledAuthenticated {
     type Rounds = Spdz<Gf2_64>;
-    type Circuit = GarbledCircuit;
+    type Circuit = Stocked;
     type Evaluations = Vec<Lane>;
 
     fn rounds(&self) -> &Spdz<Gf2_64> {
@@ -87,25 +116,39 @@ impl Garbles for GarbledAuthenticated {
 
     fn make(&mut self, kept: &Kept, count: usize, net: &mut dyn Net) -> Result<Vec<Zeroizing<Vec<u8>>>> {
         let digest = kept.compiled().digest();
-        let made = self.guarded(|session| session.garble(&digest, plan(kept), (1, count), net))?;
-        Ok(made.into_iter().map(|item| item.save(self.under.arithmetic.key.me())).collect())
+        let (items, behind) = self.guarded(|session| {
+            let items = session.garble(&digest, plan(kept), (1, count), net)?;
+            let behind = session.make_behind(&items, net)?;
+            Ok((items, behind))
+        })?;
+        let (me, len) = (self.under.arithmetic.key.me(), Garbles::item_bytes(self, kept));
+        let saved = items.into_iter().zip(behind).map(|(item, behind)| {
+            // Allocated at its full size: growing would leave copies behind.
+            let mut bytes = Zeroizing::new(Vec::with_capacity(len));
+            bytes.extend_from_slice(&item.save(me));
+            behind.save(&mut bytes);
+            bytes
+        });
+        Ok(saved.collect())
     }
 
     fn item_bytes(&self, kept: &Kept) -> usize {
-        Item::bytes_of(&kept.size, self.garbles())
+        item_bytes(kept, self.garbles())
     }
 
-    fn restore(&self, item: &[u8]) -> Result<GarbledCircuit> {
-        GarbledAuthenticated::restore(self, item)
+    fn restore(&self, item: &[u8]) -> Result<Stocked> {
+        let (circuit, behind) = item.split_at(item.len().saturating_sub(Behind::BYTES));
+        let circuit = GarbledAuthenticated::restore(self, circuit)?;
+        Ok(Stocked { circuit, behind: Behind::restore(behind)? })
     }
 
-    fn begin(&mut self, kept: &Kept, circuits: Vec<GarbledCircuit>) -> Result<Vec<Lane>> {
+    fn begin(&mut self, kept: &Kept, circuits: Vec<Stocked>) -> Result<Vec<Lane>> {
         let digest = kept.compiled().digest();
-        let lane = |circuit: GarbledCircuit| {
+        let lane = |Stocked { circuit, behind }: Stocked| {
             let item = circuit.0.ok_or_else(spent)?;
             item.refuse_other(plan(kept), &digest, (1, self.garbles()))?;
             match item.inputs.iter().all(|input| matches!(input, Masked::Waiting(_))) {
-                true => Ok(Lane { item: Some(item), wires: None, settled: None }),
+                true => Ok(Lane { item: Some(item), wires: None, behind: Some(behind), settled: None }),
                 false => Err(Error::misuse("the garbled circuit belongs to a value")),
             }
         };
@@ -177,29 +220,42 @@ impl Garbles for GarbledAuthenticated {
             }
             items.push((item, values));
         }
-        self.guarded(|session| session.deliver(&mut items, plan, net))?;
+        let products = lanes.first_mut().and_then(|lane| lane.behind.as_mut()?.products.take());
+        self.guarded(|session| session.give_and_check(&mut items, products.ok_or_else(spent)?, plan, net))?;
         for (lane, item) in lanes.iter_mut().zip(taken) {
             lane.wires = Some(self.wires_of(&item, plan)?);
             lane.item = Some(item);
         }
-        // Two elements of an answer, and three triples for each product of it.
-        let wanted = 2 + 3 * (lanes.len() + 1);
-        self.guarded(|session| session.under.arithmetic.stock_ahead(wanted, net))
-    }
-
-    fn settle(&mut self, kept: &Kept, lanes: &mut Vec<Lane>, net: &mut dyn Net) -> Result<()> {
-        for lane in lanes {
-            let (item, wires) = (lane.item.take().ok_or_else(spent)?, lane.wires.take().ok_or_else(spent)?);
-            let outputs =
-                self.guarded(|session| session.share_outputs(kept.compiled(), plan(kept), item, wires, net));
-            lane.settled = outputs?.pop().map(|(_, output)| output);
-        }
         Ok(())
     }
 
+    fn settle(&mut self, kept: &Kept, lanes: &mut Vec<Lane>, net: &mut dyn Net) -> Result<()> {
+        let (garbles, peer) = (self.garbles(), self.peer);
+        // The evaluator's answer is before its outputs, and it sends these before it waits for the other one.
+        if garbles {
+            self.guarded(|session| session.under.arithmetic.judge_answer(peer, net))?;
+        }
+        for lane in lanes {
+            let (item, wires) = (lane.item.take().ok_or_else(spent)?, lane.wires.take().ok_or_else(spent)?);
+            let settled =
+                self.guarded(|session| session.share_outputs(kept.compiled(), plan(kept), item, wires, net));
+            let Settled { mut outputs, masked } = settled?;
+            let behind = lane.behind.take().ok_or_else(spent)?;
+            let proof = behind::message(&behind.proof, &masked, self.under.arithmetic.key.is_first());
+            lane.settled = outputs.pop().map(|(_, output)| (output, proof));
+        }
+        match garbles {
+            true => Ok(()),
+            false => self.guarded(|session| session.under.arithmetic.judge_answer(peer, net)),
+        }
+    }
+
     fn output(&mut self, _: &Kept, port: &CompiledPort, lanes: &mut Vec<Lane>) -> Result<Shared<Gf2_64>> {
-        let settled: Option<Vec<&Shared<Gf2_64>>> = lanes.iter().map(|lane| lane.settled.as_ref()).collect();
-        self.in_cells(&Shared::join(&settled.ok_or_else(spent)?), port)
+        let settled: Option<Vec<_>> = lanes.iter_mut().map(|lane| lane.settled.take()).collect();
+        let (outputs, proofs): (Vec<_>, Vec<_>) = settled.ok_or_else(spent)?.into_iter().unzip();
+        let mut output = self.in_cells(&Shared::join(&outputs.iter().collect::<Vec<_>>()), port)?;
+        output.proofs = Proofs::of(self.under.arithmetic.stream, proofs);
+        Ok(output)
     }
 
     /// What `guarded` has not given up: a claim that failed.
@@ -208,6 +264,33 @@ impl Garbles for GarbledAuthenticated {
             self.give_up();
         }
         outcome
+    }
+}
+
+impl GarbledAuthenticated {
+    /// Gives some inputs of some circuits their values, and begins the check of what was opened for them.
+    fn give_and_check(
+        &mut self,
+        items: &mut [(&mut Item, Vec<Given>)],
+        products: [Product<Gf2_64>; 2],
+        plan: &Plan,
+        net: &mut dyn Net,
+    ) -> Result<()> {
+        let (garbles, peer) = (self.garbles(), self.peer);
+        // Two elements of an answer, and three triples for each product of it.
+        let wanted = 2 + 3 * (items.len() + 1);
+        let masked = self.open(items, plan, net)?;
+        if garbles {
+            self.label(items, masked, net)?;
+            self.under.arithmetic.ask(products, peer, net)?;
+            self.under.arithmetic.stock_ahead(wanted, net)?;
+            self.under.arithmetic.answer(peer, net)
+        } else {
+            self.under.arithmetic.ask(products, peer, net)?;
+            self.label(items, masked, net)?;
+            self.under.arithmetic.answer(peer, net)?;
+            self.under.arithmetic.stock_ahead(wanted, net)
+        }
     }
 }
 

@@ -153,6 +153,17 @@ impl GarbledAuthenticated {
         net: &mut dyn Net,
     ) -> Result<()> {
         let masked = self.open(items, plan, net)?;
+        self.label(items, masked, net)
+    }
+
+    /// The labels of some inputs of some circuits. `masked` are their masked bits, as [`open`](Self::open)
+    /// gives them.
+    pub(super) fn label(
+        &mut self,
+        items: &mut [(&mut Item, Vec<Value>)],
+        masked: Vec<Vec<Vec<u8>>>,
+        net: &mut dyn Net,
+    ) -> Result<()> {
         self.counts().rounds += u64::from(items.iter().any(|(_, values)| !values.is_empty()));
         for ((item, values), masked) in items.iter_mut().zip(masked) {
             self.send_labels(item, values, masked, net)?;
@@ -198,7 +209,7 @@ impl GarbledAuthenticated {
 
     /// Opens x + lambda for all shared values. Gives, by circuit, the masked bits of each value, none of
     /// public ones.
-    fn open(
+    pub(super) fn open(
         &mut self,
         items: &[(&mut Item, Vec<Value>)],
         plan: &Plan,

@@ -19,6 +19,7 @@
 //! | `input.rs` | values go in: keys ahead, blocks online | input processing |
 //! | `output.rs` | evaluation, and outputs become shared | argued there |
 //! | `item.rs`, `storage.rs` | a garbled circuit that waits for its use | |
+//! | `behind.rs` | a proof for a client and products for a check, made with a circuit | argued there |
 //! | `few_rounds.rs` | `spdz-tower` as two nodes serve with it: with circuits from their stock | |
 //!
 //! **Adversary**: active, static, one of the two, with abort; the channel is private and authentic.
@@ -49,6 +50,7 @@
 //! bit of a public input, from the garbler; a bit for each output, from the evaluator; and two digests.
 
 mod ahead;
+mod behind;
 #[cfg(test)]
 mod cheaters;
 mod config;
@@ -217,6 +219,7 @@ impl GarbledAuthenticated {
             }
         }
         let mut wide = Shared::of_bits(port, lanes, &bits);
+        wide.known_bits = Some(bits);
         wide.unchecked = value.unchecked.clone();
         Ok(wide)
     }
@@ -393,7 +396,7 @@ impl Session for GarbledAuthenticated {
             (registers.item.take().ok_or_else(spent)?, registers.wires.take().ok_or_else(spent)?);
         let plan = registers.plan.clone();
         registers.settled =
-            self.guarded(|session| session.share_outputs(compiled, &plan, item, wires, net))?;
+            self.guarded(|session| session.share_outputs(compiled, &plan, item, wires, net))?.outputs;
         Ok(true)
     }
 

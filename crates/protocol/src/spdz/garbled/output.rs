@@ -42,8 +42,16 @@ pub(super) const DIGEST: usize = 32;
 const WRONG_GATES: Error = Error::CheckFailed { what: "the tags of the gates of a garbled circuit" };
 const WRONG_LABELS: Error = Error::CheckFailed { what: "the labels of the outputs of a garbled circuit" };
 
+/// What an evaluation ends with.
+pub(super) struct Settled {
+    /// By the names of their ports.
+    pub(super) outputs: Vec<(String, Shared<Gf2_64>)>,
+    /// Which both parties know.
+    pub(super) masked: Zeroizing<Vec<u8>>,
+}
+
 impl GarbledAuthenticated {
-    /// Evaluates, and shares all outputs. Uses the item up.
+    /// Evaluates, and shares all outputs, of which it gives the masked bits, too. Uses the item up.
     pub(super) fn share_outputs(
         &mut self,
         compiled: &Compiled,
@@ -51,7 +59,7 @@ impl GarbledAuthenticated {
         item: Item,
         wires: Wires<Active>,
         net: &mut dyn Net,
-    ) -> Result<Vec<(String, Shared<Gf2_64>)>> {
+    ) -> Result<Settled> {
         let Item { name, lanes, outputs: masks, part, .. } = item;
         let ands = plan.gates(lanes) as u64;
         let counts = self.counts();
@@ -64,7 +72,7 @@ impl GarbledAuthenticated {
             }
             Part::Garbler { delta, outputs, .. } => self.verify((&name, *delta), &outputs, net)?,
         };
-        Ok(self.unmasked((compiled, plan), lanes, masks, &masked))
+        Ok(Settled { outputs: self.unmasked((compiled, plan), lanes, masks, &masked), masked })
     }
 
     /// Outputs of which both parties know the masked values. `shares` are those of their masks.

@@ -7,6 +7,7 @@ use crate::authenticated::{OwnedBits, Source, Triples};
 use crate::dealers::InsecureDealing;
 use crate::interface::session::{HandshakeParameters, hello};
 use crate::mesh::run_parties;
+use crate::spdz::proofs::Proofs;
 use crate::testkit::exchanging::changing;
 use crate::testkit::faults::{Promise, Sweep};
 use crate::testkit::tamper::Fault;
@@ -65,7 +66,8 @@ impl Refreshing {
             cells.extend(row);
             macs.extend_from_slice(&image.macs);
         }
-        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked: Unchecked::default() })
+        let (unchecked, proofs) = (Unchecked::default(), Proofs::default());
+        Ok(Shared { bits, count, lanes, views, cells, macs, unchecked, proofs, known_bits: None })
     }
 }
 
