@@ -5,9 +5,9 @@
 //!
 //! Most bits of round keys are sums of a few ([`independent`]), and sums cost nothing in a garbled circuit.
 //! So only the cells with these few are inputs, and the circuit adds up the others: for AES-128 448 bits in
-//! place of 1,408. The sums hold for round keys of every key, because they follow from the key schedule. What
-//! a circuit would compute of cells that are no round keys is of no matter: nodes give it what they have
-//! stored of a key.
+//! place of 1,408. The sums hold for round keys of every key, because they follow from the key schedule. That
+//! the cells are round keys follows from what the nodes have stored of a key, which was proven or is under
+//! MACs: parties that cheat cannot give a circuit other cells.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -47,8 +47,11 @@ impl Proofs {
             return None;
         }
         let taken: Vec<_> = self.0.iter().map(|lane| lane.message.lock().take()).collect();
-        let taken: Option<Vec<_>> = taken.into_iter().collect();
-        taken.map(|messages| messages.iter().flat_map(|message| message.iter().copied()).collect())
+        let messages: Vec<_> = taken.into_iter().collect::<Option<_>>()?;
+        // Its full size at once: growing would leave shares behind.
+        let mut all = Vec::with_capacity(messages.iter().map(|message| message.len()).sum());
+        messages.iter().for_each(|message| all.extend_from_slice(message));
+        Some(all)
     }
 }
 

@@ -24,10 +24,20 @@
 //! * *Both at once.* A cheater has seen the answer to its own test when it answers the other's. The product
 //!   is another one, so that answer is uniform, unless the cheater has guessed alpha D. A check passes with
 //!   wrong openings with probability 4 / |F| at most: for D = 0, for each e, and for the product with b.
+//! * *Other messages in between*, as with circuits (`spdz/arithmetic/alongside.rs`). The peer may see a
+//!   question before it asks its own, and repeat the coins or choose its part of d by them: then one sigma_P is
+//!   told twice, under the masks of two products, from which nothing follows. What travels between question and
+//!   answer depends on alpha, on the secrets of a circuit and on values, and not on a, b and c: products are
+//!   drawn apart from the circuit that they come with (`spdz/garbled/behind.rs`). A comparison in between that
+//!   can fail is one more guess at all of alpha, which is judged as this one. A session has a check for each
+//!   evaluation, and so 4 / |F| for each.
 //! * *Silence*: a party that falls silent after the first message has learned whether one guess at alpha is
 //!   right, and is not counted. So s sessions that end so give it s / |F|: 2^-29 after 2^35 of them.
 //!
 //! # What products have to be
+//! A product answers one question, also across restored images of memory: two answers d b_P + c_P with one
+//! product give b_P, and with it sigma_P; after a wrong opening of the cheater that is alpha.
+//!
 //! a and b are uniform to the other party: V has told d_V before P sends anything, so a P that knew a_V
 //! would have sigma_V, and with it alpha. So this takes triples that a [`Source`](super::super::Source) hands
 //! out, of which a cheater knows nothing. The products of `check.rs` may be worse.

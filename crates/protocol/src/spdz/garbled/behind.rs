@@ -2,8 +2,8 @@
 //! evaluation: a proof for the client that learns its output, and products for the check of what was opened
 //! for its inputs.
 //!
-//! **The proof.** A client accepts E with v, w = E rho, u = v rho and rho (`spdz/client.rs`). An output is E =
-//! V + lambda. Its mask lambda is drawn with the circuit, and both parties know V after the evaluation. So
+//! **The proof.** A client accepts E with v, w = E rho, u = v rho and rho (`spdz/client.rs`). An output is E
+//! = V + lambda. Its mask lambda is drawn with the circuit, and both parties know V after the evaluation. So
 //! lambda rho and v rho are multiplied ahead, and w = V rho + lambda rho is local.
 //!
 //! * *Soundness* is that of `client.rs`. What was opened for the products was checked before the circuit was
