@@ -123,8 +123,7 @@ impl Recording {
         }
     }
 
-    /// Forgets the request if it had no parts. Whoever may ask nothing gets no answer of the nodes, and fills
-    /// no collector.
+    /// Forgets the request if it had no parts: a caller that may ask nothing fills no collector.
     pub fn forget_without_parts(&mut self) {
         if self.ended.is_empty() {
             self.open.clear();

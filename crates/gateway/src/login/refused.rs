@@ -37,7 +37,7 @@ pub(crate) enum Refused {
     UnknownKey,
     #[error("it has no \"kid\", and the issuer has more than {0} keys for its algorithm")]
     TooManyKeys(usize),
-    #[error("the issuer's key with its \"kid\" is of another kind than its \"alg\"")]
+    #[error("the issuer's key with its \"kid\" is not for its \"alg\"")]
     OtherKind,
     #[error("the issuer's key with its \"kid\" cannot be used: {0}")]
     UnusableKey(&'static str),

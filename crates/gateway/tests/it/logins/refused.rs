@@ -123,7 +123,7 @@ fn what_is_no_signed_token_is_refused() {
         (with_header(json!({ "alg": "es256" })), "none that this gateway knows"),
         (with_header(json!({ "alg": 256 })), "\"alg\" is no text"),
         (with_header(json!({ "alg": "EdDSA" })), "EdDSA, which `algorithms`"),
-        (with_header(json!({ "alg": "RS256" })), "another kind than its \"alg\""),
+        (with_header(json!({ "alg": "RS256" })), "is not for its \"alg\""),
         (with_header(json!({ "crit": ["b64"], "b64": false })), "\"crit\""),
         (with_header(json!({ "crit": [] })), "\"crit\""),
         (with_header(json!({ "cty": "JWT" })), "token within a token"),
@@ -179,6 +179,18 @@ fn tokens_of_all_algorithms_are_taken_with_their_own_keys_only() {
         (signers[0].token_of(with, header(says), claims().to_string()), "signature is not one of the issuer")
     });
     assert_refused(&world, &cases);
+}
+
+#[test]
+fn a_key_that_the_issuer_uses_with_one_algorithm_is_good_for_no_other() {
+    let (files, signer) = (Files::new(), Signer::rsa("r", 2048));
+    let mut jwk = signer.jwk();
+    jwk["alg"] = json!("PS256");
+    let path = files.write("issuer.jwks", &json!({ "keys": [jwk] }).to_string());
+    let world = alone(&login(&format!("keys_file = {path:?}"), ""));
+    let token = |alg: &str| signer.token_with(&json!({ "alg": alg, "kid": "r" }), &claims());
+    assert_refused(&world, &["RS256", "PS512"].map(|alg| (token(alg), "is not for its \"alg\"")));
+    token_of(&log_in(&world, &token("PS256")));
 }
 
 #[test]
