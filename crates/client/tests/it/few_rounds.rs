@@ -162,6 +162,15 @@ fn every_mode(under: Under) {
     let message = few(&cluster, "gcm-siv", || client.key(gcm_siv)?.gcm_siv().aad(b"with").encrypt(&data(21)));
     let opened = by_rounds.key(gcm_siv).and_then(|key| key.gcm_siv().aad(b"with").decrypt(&message));
     assert_eq!(opened.expect("authentic")[..], data(21)[..]);
+    let xaes = &by_mode(Mode::Xaes)[..];
+    for client in [&client, &by_rounds] {
+        client.import(key(xaes, "aes-256", &[Mode::Xaes]), &data(32)).expect("a key");
+    }
+    let message = few(&cluster, "xaes", || client.key(xaes)?.xaes().aad(b"with").encrypt(&data(21)));
+    let opened = by_rounds.key(xaes).and_then(|key| key.xaes().aad(b"with").decrypt(&message));
+    assert_eq!(opened.expect("authentic")[..], data(21)[..]);
+    let opened = few(&cluster, "xaes", || client.key(xaes)?.xaes().aad(b"with").decrypt(&message));
+    assert_eq!(opened[..], data(21)[..]);
 }
 
 #[test]
