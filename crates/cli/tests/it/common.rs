@@ -49,6 +49,17 @@ impl Place {
         self.write(&path, set.as_bytes());
     }
 
+    /// Makes a node compute few blocks at a time through garbled circuits, of which it keeps so many, however
+    /// near the others are.
+    pub fn set_far(&self, node: usize, circuits: usize) {
+        let path = format!("try/node-{node}/node.toml");
+        let settings = String::from_utf8(self.read(&path)).expect("it is text");
+        let usual = format!("from_ms = {}\n", polyclave_config::LatencySettings::FROM_MS);
+        let set = settings.replace(&usual, &format!("from_ms = 0\ncircuits = {circuits}\n"));
+        assert_ne!(set, settings, "there is a place for it");
+        self.write(&path, set.as_bytes());
+    }
+
     /// Sets how many processors the node of a directory counts on.
     pub fn set_processors(&self, dir: &str, processors: usize) {
         let path = format!("try/{dir}/node.toml");

@@ -12,7 +12,7 @@ mod clients;
 mod shares;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polyclave_api::Mode;
 
@@ -29,6 +29,8 @@ const CLIENTS: usize = 3;
 /// begun.
 const LONGEST: u64 = 1200;
 const LONGEST_WITH_MATERIAL: u64 = 5000;
+/// Circuits that far nodes keep: few, so that some are there soon after a start.
+const CIRCUITS: usize = 16;
 /// What each node counts on: it makes material on half as many streams.
 const PROCESSORS: usize = 4;
 
@@ -62,6 +64,18 @@ fn spdz_lt_survives_the_kill_of_all_nodes() {
     Trial::new("spdz-lt").run();
 }
 
+/// In circuits, between two nodes that take each other for far.
+#[test]
+fn spdz_tower_with_garbled_circuits_survives_the_kill_of_all_nodes() {
+    Trial::new("spdz-tower").far().run();
+}
+
+/// The same among three.
+#[test]
+fn replicated_active_with_garbled_circuits_survives_the_kill_of_all_nodes() {
+    Trial::new("replicated-active").far().run();
+}
+
 #[test]
 fn tinytable_linear64_survives_the_kill_of_all_nodes() {
     Trial::new("tinytable-linear64").run();
@@ -86,6 +100,8 @@ struct Trial {
     nodes: Vec<usize>,
     stock: usize,
     longest: u64,
+    /// Whether few blocks at a time go through garbled circuits.
+    is_far: bool,
     random: blake3::OutputReader,
 }
 
@@ -97,7 +113,7 @@ impl Trial {
         let place = Place::new();
         place.run(&format!("cluster new try --protocol {protocol}"));
         let nodes = place.names_in("try").iter().filter(|name| name.starts_with("node-")).count();
-        let makes_material = ["spdz-lt", "tinytable-linear64"].contains(&protocol);
+        let makes_material = ["spdz-lt", "spdz-tower", "tinytable-linear64"].contains(&protocol);
         // What is in stock after a restart is gone, so a large one would only cost time.
         let stock = if makes_material { 32 } else { 256 };
         for node in 1..=nodes {
@@ -106,7 +122,14 @@ impl Trial {
         }
         let longest = if makes_material { LONGEST_WITH_MATERIAL } else { LONGEST };
         let random = blake3::Hasher::new_keyed(&seed).finalize_xof();
-        Trial { protocol, place, nodes: (1..=nodes).collect(), stock, longest, random }
+        Trial { protocol, place, nodes: (1..=nodes).collect(), stock, longest, is_far: false, random }
+    }
+
+    /// The same with nodes that take each other for far.
+    fn far(mut self) -> Trial {
+        self.nodes.iter().for_each(|node| self.place.set_far(*node, CIRCUITS));
+        self.is_far = true;
+        self
     }
 
     fn run(mut self) {
@@ -116,6 +139,7 @@ impl Trial {
         nodes.iter().for_each(|node| drop(node.wait_for("is ready")));
         let key = hex::decode(KEY).expect("hexadecimal");
         insist("import", || self.client().import(new_key("known", Mode::Cmac), &key));
+        self.wait_for_circuits();
         let mut workers: Vec<Worker> = (0..CLIENTS).map(Worker::new).collect();
         let mut waits = Vec::new();
         for round in 1..=rounds {
@@ -205,6 +229,7 @@ impl Trial {
         });
         refresh.iter().for_each(|before| self.is_refreshed(before));
         self.verify(workers);
+        self.wait_for_circuits();
         (message, waited.unwrap_or_default())
     }
 
@@ -236,6 +261,25 @@ impl Trial {
             if let Some(key) = worker.announced.first_mut() {
                 insist("a key that was announced", || key.use_it(&client));
             }
+        }
+    }
+
+    /// Asks until something was computed in circuits since the start, where nodes are far from each other.
+    fn wait_for_circuits(&self) {
+        if !self.is_far {
+            return;
+        }
+        let client = self.client();
+        let until = Instant::now() + clients::PATIENCE;
+        loop {
+            is_known(&insist("the known key", || client.key("known").and_then(|key| key.cmac(&message()))));
+            let status = self.place.run(&format!("node status try/node-{}", self.nodes[0]));
+            if status.contains("blocks at a time go through garbled circuits")
+                && !status.contains("(0 so far")
+            {
+                return;
+            }
+            assert!(Instant::now() < until, "nothing goes through circuits: {status}");
         }
     }
 

@@ -200,17 +200,26 @@ fn many_and_few(under: Under) {
     assert_eq!(kinds, ["garbled circuits of AES-128"], "of what nobody asked for there is none");
 }
 
-/// The first of a channel takes two rounds.
 #[test]
-fn requests_begin_in_one_round_also_after_one_that_a_node_refused_and_with_a_node_that_has_started_again() {
-    let mut cluster = start(OF_THREE);
+fn requests_to_three_begin_in_one_round_also_after_a_refusal_and_with_a_node_that_has_started_again() {
+    begin_in_one_round(OF_THREE);
+}
+
+#[test]
+fn requests_to_two_begin_in_one_round_also_after_a_refusal_and_with_a_node_that_has_started_again() {
+    begin_in_one_round(OF_TWO);
+}
+
+/// The first of a channel takes two rounds.
+fn begin_in_one_round(under: Under) {
+    let (mut cluster, nodes) = (start(under), under.1);
     let client = cluster.client();
     client.import(key("k", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
     let right = Oracle::new("aes-128", &data(16)).ecb(&data(16));
     let of = |client: &Client| ecb(client, "k", Padding::None, &data(16));
     warm(&cluster, &|| drop(insist(&|| of(&client))));
     let at_once = |cluster: &TestCluster| {
-        (0..3).map(|node| status(cluster, node).latency.expect("it has circuits").at_once).min()
+        (0..nodes).map(|node| status(cluster, node).latency.expect("it has circuits").at_once).min()
     };
     let goes_on = |cluster: &TestCluster| {
         let before = at_once(cluster);
@@ -221,11 +230,12 @@ fn requests_begin_in_one_round_also_after_one_that_a_node_refused_and_with_a_nod
     };
     goes_on(&cluster);
 
-    // The third node allows it less than the others do.
+    // The last node allows it less than the others do.
     let identity = Identity::generate_named("partly", 1).expect("an identity");
     let partly = cluster.client_of("partly", &identity);
-    cluster.allow_at(&cluster.local.nodes[..2], "partly", &[Right::Encrypt], &["k"]);
-    cluster.allow_at(&cluster.local.nodes[2..], "partly", &[Right::Decrypt], &["k"]);
+    let (others, last) = cluster.local.nodes.split_at(nodes - 1);
+    cluster.allow_at(others, "partly", &[Right::Encrypt], &["k"]);
+    cluster.allow_at(last, "partly", &[Right::Decrypt], &["k"]);
     cluster.wait_until(|| partly.status().iter().all(|(_, status)| status.is_ok()));
     for _ in 0..12 {
         assert_eq!(of(&client).expect("all nodes serve it"), right);
@@ -236,14 +246,16 @@ fn requests_begin_in_one_round_also_after_one_that_a_node_refused_and_with_a_nod
         );
     }
     // What was claimed for them is spent at all nodes.
-    cluster.wait_until(|| (1..3).all(|node| circuits(&cluster, node) == circuits(&cluster, 0)));
+    cluster.wait_until(|| (1..nodes).all(|node| circuits(&cluster, node) == circuits(&cluster, 0)));
     goes_on(&cluster);
 
-    for node in 0..3 {
+    for node in 0..nodes {
         cluster.stop(node);
         cluster.restart(node);
         cluster.wait_until_ready();
         goes_on(&cluster);
+        // Circuits ended with the epoch, and new ones are used.
+        warm(&cluster, &|| assert_eq!(insist(&|| of(&client)), right));
     }
 }
 

@@ -59,6 +59,9 @@ impl Trial {
         );
         set_stock(place, newcomer, self.stock);
         place.set_processors(&format!("node-{newcomer}"), super::PROCESSORS);
+        if self.is_far {
+            place.set_far(newcomer, super::CIRCUITS);
+        }
         std::fs::remove_file(place.path("new.toml")).ok();
         place.run(&format!(
             "cluster reshape try/cluster.toml --protocol {} --remove node-{leaver} --add try/node-{newcomer}/card.toml --out new.toml",
