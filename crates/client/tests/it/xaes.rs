@@ -148,6 +148,9 @@ fn no_altered_message_of_xaes_decrypts() {
         unauthentic("xaes-right", b"with", &message[..len], &format!("{len} bytes"));
     }
     unauthentic("xaes-right", b"without", &message, "other data");
+    let cut = client.key("xaes-right").expect("nothing is asked");
+    let outcome = cut.xaes().aad(b"with").tag_bytes(12).decrypt(&message[..message.len() - 4]);
+    refused(outcome, Reason::Malformed, "xaes has tags of 16 bytes");
     unauthentic("xaes-wrong", b"with", &message, "another key");
     let mut out = Vec::new();
     let handle = client.key("xaes-right").expect("nothing is asked");

@@ -53,7 +53,6 @@ impl Aead<'_> {
 
     /// How a message with this nonce is decrypted.
     fn decrypted(&self, nonce: &[u8]) -> Result<Use> {
-        self.mode.check_tag(self.tag_bytes).map_err(Error::Misuse)?;
         let additional = self.one_additional()?;
         Ok(match self.mode {
             Mode::Xaes => Use::XaesDecrypt { nonce: extended(nonce)?, additional },
