@@ -61,13 +61,13 @@ fn connected(
     StreamOwned::new(session, TcpStream::connect(address).expect("connected"))
 }
 
-/// Whether a caller is answered.
+/// Whether a caller is answered, whatever the answer is: there need not be nodes.
 fn is_served(address: SocketAddr, config: ClientConfig) -> bool {
     let mut stream = connected(address, config);
-    let mut status = [0; 12];
+    let mut version = [0; 8];
     // A certificate is refused after the handshake has ended at this side: then nothing can be read.
     let asked = stream.write_all(b"GET /v1/sys/health HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    asked.and_then(|()| stream.read_exact(&mut status)).is_ok() && status == *b"HTTP/1.1 200"
+    asked.and_then(|()| stream.read_exact(&mut version)).is_ok() && version == *b"HTTP/1.1"
 }
 
 #[test]
