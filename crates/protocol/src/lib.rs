@@ -24,7 +24,7 @@ mod party;
 pub mod pool;
 pub mod replicated;
 mod retirement;
-#[cfg(feature = "next-release")]
+#[cfg(feature = "seeded")]
 pub mod seeded;
 pub mod shamir;
 pub mod spdz;

@@ -3,6 +3,11 @@
 
 use std::cell::RefCell;
 
+const _: () = assert!(
+    option_env!("POLYCLAVE_SHIP").is_none(),
+    "POLYCLAVE_SHIP is set, and what ships must not contain randomness from seeds: build the program alone, without packages that turn on the feature `seeded`"
+);
+
 thread_local! {
     static SEEDED: RefCell<Option<blake3::OutputReader>> = const { RefCell::new(None) };
 }

@@ -44,9 +44,11 @@ fn the_shipped_program_holds_no_insecure_dealer_and_no_node_that_cheats() {
             "polyclave-lab is not built with {feature}"
         );
     }
-    // Only tests damage stores, and pretend to be of a release that does not exist.
+    // Only tests damage stores, pretend to be of a release that does not exist, and draw from seeds.
     for built in [shipped, laboratory] {
-        for feature in ["polyclave-store testkit", "polyclave-protocol next-release"] {
+        for feature in
+            ["polyclave-store testkit", "polyclave-protocol next-release", "polyclave-protocol seeded"]
+        {
             assert!(!built.iter().any(|on| on == feature), "a program is built with {feature}");
         }
     }

@@ -467,7 +467,7 @@ pub(crate) fn saw_other(what: &'static str, peer: Party, net: &dyn Net) -> Error
 
 /// Fresh randomness from the operating system: secret, until it is sent.
 pub fn random_bytes(out: &mut [u8]) -> Result<()> {
-    #[cfg(feature = "next-release")]
+    #[cfg(feature = "seeded")]
     if crate::seeded::fill(out) {
         return Ok(());
     }
