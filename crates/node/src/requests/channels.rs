@@ -251,18 +251,28 @@ pub(crate) struct Lent {
     channel: Option<Channel>,
     /// What the leader has said.
     pub(crate) announced: Announced,
-    home: SyncSender<Option<Channel>>,
+    taken: bool,
+    home: SyncSender<GivenBack>,
+}
+
+/// A channel that a request no longer has.
+pub(crate) struct GivenBack {
+    /// `None` if it no longer works.
+    pub(crate) channel: Option<Channel>,
+    /// Whether the request took it. Otherwise the other nodes have heard nothing from this one.
+    pub(crate) taken: bool,
 }
 
 impl Lent {
-    /// Lends a channel. The receiver gets it back, or gets `None` if it no longer works.
-    pub(crate) fn new(channel: Channel, announced: Announced) -> (Lent, Receiver<Option<Channel>>) {
+    /// Lends a channel. The receiver gets it back.
+    pub(crate) fn new(channel: Channel, announced: Announced) -> (Lent, Receiver<GivenBack>) {
         let (home, back) = sync_channel(1);
-        (Lent { channel: Some(channel), announced, home }, back)
+        (Lent { channel: Some(channel), announced, taken: false, home }, back)
     }
 
     /// Takes the channel out, to be returned with [`Lent::give_back`].
     pub(crate) fn channel(&mut self) -> Option<Channel> {
+        self.taken = true;
         self.channel.take()
     }
 
@@ -275,6 +285,6 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         // The listening thread may have ended with the node.
-        let _ = self.home.try_send(self.channel.take());
+        let _ = self.home.try_send(GivenBack { channel: self.channel.take(), taken: self.taken });
     }
 }

@@ -9,7 +9,8 @@ use polyclave_transport::TlsNet;
 use crate::material::epoch::Allowance;
 use crate::material::stock::bounded::Ahead;
 use crate::requests::begin::{Acceptance, HELD_BACK, HELLO, NOT_HERE, handshake};
-use crate::requests::channels::{Announced, Channel, Lent, PING_EVERY, next_request};
+use crate::requests::channels::{Announced, Channel, GivenBack, Lent, PING_EVERY, next_request};
+use crate::requests::pending::Absent;
 use crate::requests::service::Service;
 use crate::threads::IDLE_LOOK;
 
@@ -45,18 +46,29 @@ pub(crate) fn listen_on_channel(service: &Service, leader: Party, serving: Party
             Ok(None) => continue,
             Err(e) => return tracing::debug!(error = service.members.message(&e), "a channel ended"),
         };
-        let ticket = announced.ticket;
-        let (lent, back) = Lent::new(channel, announced);
-        let returned = match service.pending.hand_over(&ticket, leader, lent, ARRIVAL) {
-            Ok(()) => back.recv().ok().flatten(),
-            Err(mut lent) => {
-                let how = if service.pending.is_held_back(&ticket) { HELD_BACK } else { NOT_HERE };
-                lent.channel().and_then(|channel| decline(service, channel, how, announced))
-            }
-        };
+        let returned = lend(service, leader, channel, announced);
         match returned {
             Some(free) => (channel, spoken) = (free, Instant::now()),
             None => return,
+        }
+    }
+}
+
+/// Lends the channel to the request that its leader has announced, until the request gives it back. If the
+/// request does not come, the others are told why. `None` if the channel is of no use afterwards.
+fn lend(service: &Service, leader: Party, mut channel: Channel, announced: Announced) -> Option<Channel> {
+    loop {
+        let request = match service.pending.expect(&announced.ticket, leader, ARRIVAL) {
+            Ok(request) => request,
+            Err(Absent::WaitsForRefresh) => return decline(service, channel, HELD_BACK, announced),
+            Err(Absent::NotHere) => return decline(service, channel, NOT_HERE, announced),
+        };
+        let (lent, back) = Lent::new(channel, announced);
+        drop(request.try_send(lent));
+        match back.recv().ok()? {
+            GivenBack { channel, taken: true } => return channel,
+            // The request had just given up waiting: look again why.
+            GivenBack { channel: untaken, taken: false } => channel = untaken?,
         }
     }
 }

@@ -36,6 +36,15 @@ struct Waiting {
     channel: SyncSender<Lent>,
 }
 
+/// Why a request that the leading node has announced gets no channel here.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It is here, and waits for a refresh to end.
+    WaitsForRefresh,
+    /// Its client has not brought it in time, or it was refused.
+    NotHere,
+}
+
 /// While this exists, a request waits for a refresh to end.
 pub(crate) struct WaitsForRefresh<'p> {
     pending: &'p PendingRequests,
@@ -60,11 +69,6 @@ impl PendingRequests {
     #[cfg(test)]
     pub(crate) fn held_back(&self) -> usize {
         self.lock().held_back.len()
-    }
-
-    /// Whether a request waits here for a refresh to end.
-    pub(crate) fn is_held_back(&self, ticket: &Ticket) -> bool {
-        self.lock().held_back.contains(ticket)
     }
 
     /// Announces that a request is here and waits for a channel of `leader`. `None` if the ticket is taken
@@ -95,35 +99,31 @@ impl PendingRequests {
         self.changed.notify_all();
     }
 
-    /// Hands a channel to the request with this ticket. Returns the channel if no such request comes in time,
-    /// or if it waits for a refresh to end.
-    #[expect(clippy::result_large_err, reason = "the error is the channel, given back")]
-    pub(crate) fn hand_over(
+    /// Waits for a request that the leading node has announced. Returns where its channel goes to.
+    ///
+    /// # Errors
+    /// Why it does not come. The state is read once. Between two looks a refresh may end, and a request that
+    /// waited for it would be taken for one that is not here.
+    pub(crate) fn expect(
         &self,
         ticket: &Ticket,
         leader: Party,
-        mut channel: Lent,
         within: Duration,
-    ) -> Result<(), Lent> {
+    ) -> Result<SyncSender<Lent>, Absent> {
         let deadline = Instant::now() + within;
         let mut state = self.lock();
         loop {
             if state.waiting.get(ticket).is_some_and(|waiting| waiting.leader == leader)
                 && let Some(waiting) = state.waiting.remove(ticket)
             {
-                match waiting.channel.try_send(channel) {
-                    Ok(()) => return Ok(()),
-                    Err(e) => {
-                        channel = match e {
-                            std::sync::mpsc::TrySendError::Full(c) => c,
-                            std::sync::mpsc::TrySendError::Disconnected(c) => c,
-                        }
-                    }
-                }
+                return Ok(waiting.channel);
+            }
+            if state.held_back.contains(ticket) {
+                return Err(Absent::WaitsForRefresh);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || state.refused.contains(ticket) || state.held_back.contains(ticket) {
-                return Err(channel);
+            if left.is_zero() || state.refused.contains(ticket) {
+                return Err(Absent::NotHere);
             }
             self.changed.wait_for(&mut state, left);
         }
@@ -131,5 +131,48 @@ impl PendingRequests {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const TICKET: Ticket = [7; 32];
+    const LEADER: Party = Party(0);
+    const SHORT: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A node tells the others why it declines a request, and they give way to a refresh only if it says that
+    /// the request waits for one. So what it says must not change between two looks.
+    #[test]
+    fn what_keeps_a_request_away_is_told_in_one_look() {
+        let pending = PendingRequests::default();
+        let why = |within| pending.expect(&TICKET, LEADER, within).err();
+        assert_eq!(why(SHORT), Some(Absent::NotHere));
+        let waits = pending.hold_back(TICKET);
+        assert_eq!(why(LONG), Some(Absent::WaitsForRefresh));
+        thread::scope(|scope| {
+            let told = scope.spawn(|| why(LONG));
+            // From here on it waits no more, whenever the other thread looks.
+            drop(waits);
+            let brought = pending.bring(TICKET, LEADER);
+            assert!(matches!(told.join().expect("no panic"), None | Some(Absent::WaitsForRefresh)));
+            drop(brought);
+        });
+        pending.leave(&TICKET);
+        pending.refuse(TICKET);
+        assert_eq!(why(LONG), Some(Absent::NotHere));
+    }
+
+    #[test]
+    fn only_the_leading_node_that_a_request_waits_for_gives_it_a_channel() {
+        let pending = PendingRequests::default();
+        let _brought = pending.bring(TICKET, LEADER).expect("the ticket is free");
+        assert_eq!(pending.expect(&TICKET, Party(1), SHORT).err(), Some(Absent::NotHere));
+        assert!(pending.expect(&TICKET, LEADER, SHORT).is_ok());
+        assert_eq!(pending.expect(&TICKET, LEADER, SHORT).err(), Some(Absent::NotHere), "it has one");
     }
 }
