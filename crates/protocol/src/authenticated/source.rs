@@ -74,6 +74,12 @@ pub trait Source<F: MacField>: Send {
     /// Random multiplication triples.
     fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>>;
 
+    /// The same for a session that can go on without them now. `None` at all parties if they would have to
+    /// wait for them.
+    fn triples_if_there(&mut self, count: usize, net: &mut dyn Net) -> Result<Option<Triples<F>>> {
+        self.triples(count, net).map(Some)
+    }
+
     /// Random bits, 0 or 1 as elements, that nobody knows.
     fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Authenticated<F>>;
 

@@ -5,9 +5,10 @@
 //!
 //! Most bits of round keys are sums of a few ([`independent`]), and sums cost nothing in a garbled circuit.
 //! So only the cells with these few are inputs, and the circuit adds up the others: for AES-128 448 bits in
-//! place of 1,408. The sums hold for round keys of every key, because they follow from the key schedule. That
-//! the cells are round keys follows from what the nodes have stored of a key, which was proven or is under
-//! MACs: parties that cheat cannot give a circuit other cells.
+//! place of 1,408. The sums hold for round keys of every key, because they follow from the key schedule. The
+//! cells are those of a key that the nodes have stored. Of three nodes, a party that cheats cannot give a
+//! circuit other cells, because they were proven. Of two nodes it can, and the check of the MACs finds it
+//! before anything that rests on the outputs is released.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -83,6 +83,7 @@ impl<G: Garbles> FewRounds<G> {
         (kind, count): (&Kind, usize),
         net: &mut dyn Net,
     ) -> Result<Zeroizing<Vec<u8>>> {
+        compare_forms(&kept.compiled().digest(), net)?;
         // Allocated at its full size: growing would leave copies behind.
         let mut items = Zeroizing::new(Vec::with_capacity(count * kind.item_bytes));
         for first in (0..count).step_by(LOT) {
@@ -145,5 +146,38 @@ impl<G: Garbles> FewRounds<G> {
         round_keys: &Shared<G>,
     ) -> Result<Value<Shared<G>>> {
         Ok(Value::Shared(self.garbled.cells(round_keys, port, kept.key_cells())?))
+    }
+}
+
+/// All parties make circuits of one form. A program of another release may garble another circuit for the
+/// same cipher. Without this, honest parties would fail the checks of what they make, and be taken for
+/// cheaters. A party that lies here gains nothing: it could as well not take part.
+fn compare_forms(digest: &[u8; 32], net: &mut dyn Net) -> Result<()> {
+    let (me, members) = (net.me(), net.members());
+    let others = || members.iter().filter(|peer| *peer != me);
+    others().try_for_each(|peer| net.send(peer, digest))?;
+    for peer in others() {
+        let mut other = [0; 32];
+        net.recv(peer, &mut other)?;
+        if other != *digest {
+            return Err(Error::Disagreement { peer, field: "form of the garbled circuits" });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Party;
+    use crate::mesh::run_parties;
+
+    #[test]
+    fn parties_whose_circuits_differ_make_none_and_nobody_is_taken_for_a_cheater() {
+        let outcomes = run_parties(3, |net| compare_forms(&[u8::from(net.me() == Party(2)); 32], net));
+        let differs =
+            |peer| Err(Error::Disagreement { peer: Party(peer), field: "form of the garbled circuits" });
+        assert_eq!(outcomes, [differs(2), differs(2), differs(0)]);
+        assert_eq!(run_parties(3, |net| compare_forms(&[7; 32], net)), [Ok(()), Ok(()), Ok(())]);
     }
 }

@@ -104,10 +104,7 @@ impl<F: MacField> Arithmetic<F> {
         if self.is_over {
             return Err(Error::misuse("an earlier error has ended the session; begin another one"));
         }
-        match self.alongside.is_under_way() {
-            true => Err(Error::misuse("a check is under way; nothing is opened before it has ended")),
-            false => Ok(()),
-        }
+        self.alongside.refuse()
     }
 
     /// Opens elements and cells together. One round.
@@ -193,7 +190,7 @@ impl<F: MacField> Arithmetic<F> {
         Ok(())
     }
 
-    /// Takes triples from the source that are wanted later: so many, and for some checks.
+    /// Takes triples from the source that may be wanted later, if it has them: so many, and for some checks.
     pub(super) fn stock_ahead(&mut self, count: usize, net: &mut dyn Net) -> Result<()> {
         let checks = PRODUCTS - self.products.len().min(PRODUCTS);
         let there = self.ahead.as_ref().map_or(0, |ahead| ahead.a.len());
@@ -201,7 +198,7 @@ impl<F: MacField> Arithmetic<F> {
         if checks + wanted == 0 {
             return Ok(());
         }
-        let triples = self.source.triples(checks + wanted, net)?;
+        let Some(triples) = self.source.triples_if_there(checks + wanted, net)? else { return Ok(()) };
         self.products.extend((0..checks).map(|i| triples.product(i)));
         let more = triples.part(checks..checks + wanted);
         self.ahead = Some(match self.ahead.take() {

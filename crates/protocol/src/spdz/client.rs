@@ -358,6 +358,7 @@ mod tests {
     use crate::dealers::insecure_dealer::{InsecureDealer, mac_key};
     use crate::interface::elements::ElementArithmetic;
     use crate::mesh::run_parties;
+    use crate::spdz::proofs::Proofs;
 
     fn arithmetic(net: &dyn Net) -> Arithmetic<Gf2_64> {
         let (seed, stream, me, n) = ([7; 32], [0; 40], net.me(), net.parties());
@@ -397,6 +398,39 @@ mod tests {
             Ok(arithmetic.bytes_for_client(&value, 16, net).is_ok())
         });
         assert_eq!(outcomes, [Ok(true), Ok(true)]);
+    }
+
+    /// A proof that was made ahead is sent without an opening of its own. Before, what the value rests on is
+    /// checked. A session that has ended sends none.
+    #[test]
+    fn a_proof_that_was_made_ahead_is_sent_only_after_a_check_and_under_a_key_in_use() {
+        type Spoil = fn(&mut Arithmetic<Gf2_64>, &mut dyn Net) -> Result<()>;
+        let retired: Spoil = |arithmetic, _| {
+            let fault = Error::CheckFailed { what: "another check" };
+            assert!(arithmetic.key.judge(|| Some(fault)).is_err());
+            Ok(())
+        };
+        let over: Spoil = |arithmetic, _| {
+            arithmetic.is_over = true;
+            Ok(())
+        };
+        let opened_wrongly: Spoil = |arithmetic, net| {
+            let mut bits = arithmetic.bits(2, net)?;
+            bits.values[0] ^= u64::from(net.me().0);
+            arithmetic.open(&bits, &[], &[], net).map(|_| ())
+        };
+        let honest: Spoil = |_, _| Ok(());
+        for (spoil, is_sent) in [(retired, false), (over, false), (opened_wrongly, false), (honest, true)] {
+            let outcomes = run_parties(2, |net| {
+                let mut arithmetic = arithmetic(net);
+                let views = [Matrix::identity(8)];
+                let mut value = Shared::public(&Cells::zero(16, 8, 1), &views, &arithmetic.key);
+                value.proofs = Proofs::of(arithmetic.stream, [Zeroizing::new(vec![7; 4 + PROOF])]);
+                spoil(&mut arithmetic, net)?;
+                Ok(arithmetic.bytes_for_client(&value, 16, net).is_ok())
+            });
+            assert_eq!(outcomes, [Ok(is_sent), Ok(is_sent)]);
+        }
     }
 
     /// Three products of coordinates for each product, with two openings each; and two coordinates of each

@@ -244,6 +244,7 @@ impl<F: MacField> Arithmetic<F> {
         lanes: usize,
         net: &mut dyn Net,
     ) -> Result<Shared<F>> {
+        self.refuse_over()?;
         let len = port.cells.len() * lanes;
         let (bits, known) = self.source.bits_of(owner, len * usize::from(port.bits), net)?;
         let mut shared = Shared::of_bits(port, lanes, &bits);

@@ -191,14 +191,7 @@ impl<F: MacField> FromStock<F> {
         if due == 0 {
             return Ok(Zeroizing::default());
         }
-        let items = self.stock.take(kind, count, net)?;
-        match items.len() == due {
-            true => Ok(items),
-            false => {
-                let (name, got) = (kind.name, items.len());
-                Err(Error::System(format!("the stock gave {got} bytes for {count} {name}, which take {due}")))
-            }
-        }
+        whole(kind, count, self.stock.take(kind, count, net)?)
     }
 
     /// `None` if the stock keeps no vectors of this width.
@@ -217,9 +210,13 @@ impl<F: MacField> FromStock<F> {
 
 impl<F: MacField> Source<F> for FromStock<F> {
     fn triples(&mut self, count: usize, net: &mut dyn Net) -> Result<Triples<F>> {
-        let items = self.take(&triples::<F>(), count, net)?;
-        let [a, b, c] = read::<F, 3>(&items);
-        Ok(Triples { a, b, c })
+        self.take(&triples::<F>(), count, net).map(|items| read_triples(&items))
+    }
+
+    fn triples_if_there(&mut self, count: usize, net: &mut dyn Net) -> Result<Option<Triples<F>>> {
+        let kind = triples::<F>();
+        let Some(items) = self.stock.take_if_there(&kind, count, net)? else { return Ok(None) };
+        whole(&kind, count, items).map(|items| Some(read_triples(&items)))
     }
 
     fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Authenticated<F>> {
@@ -288,6 +285,22 @@ impl<F: MacField> Source<F> for FromStock<F> {
             None => self.live.deal_rows(shape, count, pool, net),
         }
     }
+}
+
+/// Refuses items that are more or fewer than were asked for.
+fn whole(kind: &Kind, count: usize, items: Zeroizing<Vec<u8>>) -> Result<Zeroizing<Vec<u8>>> {
+    let (name, got, due) = (kind.name, items.len(), count * kind.item_bytes);
+    match got == due {
+        true => Ok(items),
+        false => {
+            Err(Error::System(format!("the stock gave {got} bytes for {count} {name}, which take {due}")))
+        }
+    }
+}
+
+fn read_triples<F: MacField>(items: &[u8]) -> Triples<F> {
+    let [a, b, c] = read::<F, 3>(items);
+    Triples { a, b, c }
 }
 
 /// Columns of words as items: the first word of every column, then the second of every one.

@@ -93,6 +93,10 @@ impl Stock for BoundedStock {
             return Ok(None);
         }
         self.refuse_over()?;
+        if kind.purpose != Purpose::Circuits {
+            let _part = part("claim");
+            return self.ends_if_it_failed(self.lots.take_if_there(kind, count, net));
+        }
         self.first.get_or_init(|| (*kind, count));
         let ahead = self.ahead.lock().take();
         let taken = match ahead {

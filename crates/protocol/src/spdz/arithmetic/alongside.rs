@@ -3,8 +3,8 @@
 //! `authenticated/check/of_two.rs`, whose argument takes two messages in each direction, one after the other,
 //! and does not ask what else is sent in between.
 //!
-//! Until it has ended nothing is opened, and nothing is released ([`Arithmetic::refuse_over`]). So it covers
-//! all that was opened before. If it ends with an error, what was opened is still not checked.
+//! Until it has ended nothing is opened or shared, and nothing is released ([`Arithmetic::refuse_over`]). So
+//! it covers all that was opened before. If it ends with an error, that stays so for good.
 
 use polyclave_field::MacField;
 
@@ -21,11 +21,19 @@ pub(super) enum Alongside<F: MacField> {
     Nothing,
     Asked(Asked<F>),
     Answered(Answered<F>),
+    /// It ended with an error, and what was opened is not checked. The peer may have seen the question: it is
+    /// not asked again.
+    Failed,
 }
 
 impl<F: MacField> Alongside<F> {
-    pub(super) fn is_under_way(&self) -> bool {
-        !matches!(self, Alongside::Nothing)
+    /// Refuses to go on in the middle of a check, and after one that failed.
+    pub(super) fn refuse(&self) -> Result<()> {
+        match self {
+            Alongside::Nothing => Ok(()),
+            Alongside::Failed => Err(Error::misuse("a check has failed; begin another session")),
+            _ => Err(Error::misuse("a check is under way; nothing is opened before it has ended")),
+        }
     }
 }
 
@@ -48,7 +56,7 @@ impl<F: MacField> Arithmetic<F> {
 
     /// Waits for the peer's question, and answers it.
     pub(in crate::spdz) fn answer(&mut self, peer: Party, net: &mut dyn Net) -> Result<()> {
-        let asked = match std::mem::take(&mut self.alongside) {
+        let asked = match std::mem::replace(&mut self.alongside, Alongside::Failed) {
             Alongside::Asked(asked) => asked,
             other => return Err(self.out_of_order(other)),
         };
@@ -63,13 +71,14 @@ impl<F: MacField> Arithmetic<F> {
 
     /// Waits for the peer's answer. If it is wrong the key is given up.
     pub(in crate::spdz) fn judge_answer(&mut self, peer: Party, net: &mut dyn Net) -> Result<()> {
-        let answered = match std::mem::take(&mut self.alongside) {
+        let answered = match std::mem::replace(&mut self.alongside, Alongside::Failed) {
             Alongside::Answered(answered) => answered,
             other => return Err(self.out_of_order(other)),
         };
         let mut answer = vec![0; Answered::<F>::BYTES];
         net.recv(peer, &mut answer)?;
         answered.judge(&self.key, &answer)?;
+        self.alongside = Alongside::Nothing;
         self.openings.clear();
         self.checks.pass();
         Ok(())
@@ -84,6 +93,7 @@ impl<F: MacField> Arithmetic<F> {
 
 #[cfg(test)]
 mod tests {
+    use polyclave_cipher::{AnyMap, Builder, CompiledPort, compile};
     use polyclave_field::Gf2_64;
 
     use super::*;
@@ -136,6 +146,14 @@ mod tests {
         }
     }
 
+    /// An input of one cell.
+    fn port() -> CompiledPort {
+        let mut b = Builder::new("a copy");
+        let x = b.input("x", 1, 8);
+        b.output("y", &x);
+        compile(&b.finish(), &AnyMap).inputs()[0].clone()
+    }
+
     fn is_misuse<T>(outcome: Result<T>) -> bool {
         matches!(outcome, Err(Error::Misuse(_)))
     }
@@ -143,6 +161,7 @@ mod tests {
     /// What was opened in between would count as checked.
     #[test]
     fn until_it_has_ended_nothing_is_opened_and_no_other_check_begins() {
+        let port = port();
         let outcomes = run_parties(2, |net| {
             let (mut arithmetic, peer) = (arithmetic(net), peer(net));
             let products = opened(&mut arithmetic, false, net)?;
@@ -151,6 +170,7 @@ mod tests {
             assert!(is_misuse(arithmetic.judge_answer(peer, net)), "not answered");
             for asked in [true, false] {
                 assert!(is_misuse(opened(&mut arithmetic, false, net)));
+                assert!(is_misuse(arithmetic.share(peer, None, &port, 1, net)));
                 assert!(is_misuse(arithmetic.check(net)));
                 let triples = arithmetic.triples(2, net)?;
                 assert!(is_misuse(arithmetic.ask([0, 1].map(|at| triples.product(at)), peer, net)));
@@ -165,6 +185,33 @@ mod tests {
         assert_eq!(outcomes, [Ok(()), Ok(())]);
     }
 
+    /// The peer falls silent in the middle of a check, and a wrong opening is not checked.
+    #[test]
+    fn after_a_check_that_did_not_end_nothing_is_opened_and_it_does_not_begin_again() {
+        for answers in [false, true] {
+            let outcomes = run_parties(2, |net| {
+                let (mut arithmetic, peer) = (arithmetic(net), peer(net));
+                let products = opened(&mut arithmetic, true, net)?;
+                let triples = arithmetic.triples(2, net)?;
+                arithmetic.ask(products, peer, net)?;
+                if net.me() == Party(1) {
+                    return match answers {
+                        true => arithmetic.answer(peer, net),
+                        false => net.recv(peer, &mut vec![0; Asked::<Gf2_64>::BYTES]),
+                    };
+                }
+                let ended = arithmetic.answer(peer, net).and_then(|()| arithmetic.judge_answer(peer, net));
+                assert!(ended.is_err());
+                assert!(is_misuse(arithmetic.ask([0, 1].map(|at| triples.product(at)), peer, net)));
+                assert!(is_misuse(arithmetic.check(net)));
+                assert!(is_misuse(opened(&mut arithmetic, false, net)));
+                assert!(!arithmetic.openings.is_empty());
+                Ok(())
+            });
+            assert_eq!(outcomes, [Ok(()), Ok(())]);
+        }
+    }
+
     /// Another session may have given it up in between.
     #[test]
     fn under_a_key_that_was_given_up_nothing_is_asked_or_answered_and_no_mask_is_given() {
@@ -177,6 +224,7 @@ mod tests {
             assert!(arithmetic.key.judge(|| Some(fault)).is_err());
             let is_refused = |error| matches!(error, Some(Error::CheckFailed { .. }));
             assert!(is_refused(arithmetic.answer(peer, net).err()));
+            arithmetic.alongside = Alongside::Nothing;
             assert!(is_refused(arithmetic.ask([0, 1].map(|at| triples.product(at)), peer, net).err()));
             assert!(is_refused(arithmetic.mask_from_stock(16, net).err()));
             Ok(())
@@ -188,10 +236,12 @@ mod tests {
     /// from it.
     #[test]
     fn a_session_that_is_over_opens_nothing_checks_nothing_and_gives_no_masks() {
+        let port = port();
         let outcomes = run_parties(2, |net| {
             let mut arithmetic = arithmetic(net);
             let products = opened(&mut arithmetic, false, net)?;
             arithmetic.is_over = true;
+            assert!(is_misuse(arithmetic.share(peer(net), None, &port, 1, net)));
             assert!(is_misuse(arithmetic.open_packed(&BYTES, &[0], &mut [0], 1, |_| (), net)));
             assert!(is_misuse(opened(&mut arithmetic, false, net)));
             assert!(is_misuse(arithmetic.ask(products, peer(net), net)));

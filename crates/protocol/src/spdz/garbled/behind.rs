@@ -137,3 +137,63 @@ fn element_of(bits: &[u8]) -> Element {
     element.copy_from_slice(&packed(&embedded).shares);
     element
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use polyclave_cipher::{AnyMap, compile};
+
+    use super::super::plan::Plan;
+    use super::super::tests::circuit;
+    use super::*;
+    use crate::interface::protocol::ProtocolConfig;
+    use crate::interface::session::{HandshakeParameters, hello};
+    use crate::mesh::run_parties;
+    use crate::spdz::client::combine_bytes;
+    use crate::spdz::garbled::GarbledAuthenticatedConfig;
+    use crate::{Party, PartySet};
+
+    const ITEMS: usize = 3;
+
+    /// A product that serves two tests tells a share of it, and after a wrong opening the MAC key
+    /// (`authenticated/check/of_two.rs`). Who knows the rho of one proof can make another one under it.
+    #[test]
+    fn each_circuit_has_products_and_a_proof_of_its_own() {
+        let made = run_parties(2, |net| {
+            let config = GarbledAuthenticatedConfig::with_evaluator(Party(1))?;
+            let mut session = hello(&config.handshake(HandshakeParameters::new(2)), net)?;
+            let mut protocol = config.join(&config.setup(net)?, session.stream(), net.members())?;
+            let compiled = compile(&circuit(), &AnyMap);
+            let plan = Plan::of(&compiled).expect("it is of bits");
+            let items = protocol.garble(&compiled.digest(), &plan, (1, ITEMS), net)?;
+            let is_first = protocol.under.arithmetic.key.is_first();
+            let behind = protocol.make_behind(&items, net)?;
+            let products: Vec<_> = behind.iter().flat_map(|of| of.products.iter().flatten()).collect();
+            let products: Vec<[u64; PRODUCT]> = products.iter().map(|of| [of.a, of.b, of.c]).collect();
+            let messages: Vec<_> =
+                behind.iter().map(|of| message(&of.proof, &[0; 128], is_first).to_vec()).collect();
+            Ok((products, messages))
+        });
+        let made: Vec<_> = made.into_iter().map(|outcome| outcome.expect("both are honest")).collect();
+        let [(products, messages), (other_products, other_messages)] = &made[..] else { panic!("two") };
+        assert_eq!(products.len(), PRODUCTS * ITEMS);
+        for products in [products, other_products] {
+            let shares: HashSet<u64> = products.iter().flatten().copied().collect();
+            assert_eq!(shares.len(), PRODUCT * products.len(), "no share comes twice");
+        }
+        for (own, other) in products.iter().zip(other_products) {
+            let [a, b, c] = [0, 1, 2].map(|at| own[at] ^ other[at]);
+            assert_eq!(Gf2_64::multiply(a, b), c);
+        }
+        let mut drawn = HashSet::new();
+        for (own, other) in messages.iter().zip(other_messages) {
+            let proven = combine_bytes(2, PartySet::all(2), &[own, other]);
+            assert_eq!(proven.map(|bytes| bytes.len()), Ok(16), "it proves the mask");
+            let sum: Vec<u8> = own.iter().zip(other).map(|(own, other)| own ^ other).collect();
+            let [_, v, _, _, rho] = sum[4..].as_chunks::<ELEMENT_BYTES>().0 else { panic!("five elements") };
+            drawn.extend([*v, *rho]);
+        }
+        assert_eq!(drawn.len(), 2 * ITEMS, "no rho and no v comes twice");
+    }
+}

@@ -23,7 +23,8 @@
 //! outputs under masks of which nobody knows both parts.
 //!
 //! What an output and the check take of material comes with the circuit (`behind.rs`). For what else a
-//! request may need, triples are claimed behind the labels, so nobody waits for them.
+//! request may need, triples are claimed behind the labels, so nobody waits for them. If the stock has none,
+//! the session goes on: most requests need none.
 
 use std::sync::{Arc, OnceLock};
 
