@@ -133,8 +133,9 @@ pub const MAX_REWRAPPED: usize = 1 << 10;
 /// The most values that are tokenized together.
 pub const MAX_VALUES: usize = 4 << 10;
 
-/// The most messages whose codes of HMAC are computed together: a block of each is one step.
-pub const MAX_CODES: usize = MASKED / 64;
+/// The most messages whose codes of HMAC are computed together: a block of each is one step. A compression
+/// has as many ANDs as four to eight blocks of AES, so there are fewer than a step could carry.
+pub const MAX_CODES: usize = 512;
 
 /// How many bytes a code of HMAC may have.
 pub const CODE_BYTES: std::ops::RangeInclusive<usize> = 16..=32;

@@ -41,22 +41,30 @@ const STATE: usize = 256;
 /// The byte behind the last one of a message.
 const END: u8 = 0x80;
 
-/// Made when it is first needed.
-static CIPHER: LazyLock<Cipher> = LazyLock::new(|| Cipher {
-    name: NAME.into(),
-    key_bytes: BLOCK,
-    block_bytes: CODE,
-    tweak_bytes: 0,
-    key_schedule: Arc::new(key_schedule()),
-    encrypt: Arc::new(code_of_32_bytes()),
-    decrypt: None,
-});
+/// Made when they are first needed.
+static OF_FEW_ANDS: LazyLock<Cipher> = LazyLock::new(|| made(Additions::FewAnds));
+static OF_FEW_LEVELS: LazyLock<Cipher> = LazyLock::new(|| made(Additions::FewLevels));
 
 /// HMAC as the nodes see a cipher, which makes keys for it like keys of ciphers: a key of one block, filled
 /// up with zeros (step 3 of FIPS 198-1, section 4), whose round keys are two states, and the code of a
 /// message of 32 bytes as the encryption of a block. It has no inverse.
-pub fn cipher() -> Cipher {
-    CIPHER.clone()
+pub fn cipher(how: Additions) -> Cipher {
+    match how {
+        Additions::FewAnds => OF_FEW_ANDS.clone(),
+        Additions::FewLevels => OF_FEW_LEVELS.clone(),
+    }
+}
+
+fn made(how: Additions) -> Cipher {
+    Cipher {
+        name: NAME.into(),
+        key_bytes: BLOCK,
+        block_bytes: CODE,
+        tweak_bytes: 0,
+        key_schedule: Arc::new(key_schedule(how)),
+        encrypt: Arc::new(code_of_32_bytes(how)),
+        decrypt: None,
+    }
 }
 
 /// Whether keys of this cipher are keys for HMAC.
@@ -65,14 +73,14 @@ pub fn is_hmac(cipher: &Cipher) -> bool {
 }
 
 /// `key` to `round_keys`: the state of the inner hash behind the key, and that of the outer hash.
-fn key_schedule() -> Circuit {
+fn key_schedule(how: Additions) -> Circuit {
     let mut b = BooleanBuilder::new(&format!("{NAME}-keyschedule"));
     let key = words_of(&b.input("key", 8 * BLOCK, true), 32);
     let initial: Vec<Word> = initial_state().map(|word| number(word.into(), 32)).collect();
     let mut states = Vec::new();
     for padding in [0x3636_3636, 0x5c5c_5c5c] {
         let padded: Vec<Word> = key.iter().map(|word| plus(word, padding)).collect();
-        states.extend(compressed(&mut b, Additions::FewLevels, padded, &initial));
+        states.extend(compressed(&mut b, how, padded, &initial));
     }
     b.output_words("round_keys", &states);
     b.finish()
@@ -84,12 +92,12 @@ fn plus(word: &Word, constant: u32) -> Word {
 }
 
 /// `block`, a whole message, and `round_keys` to `block`, its code.
-fn code_of_32_bytes() -> Circuit {
+fn code_of_32_bytes(how: Additions) -> Circuit {
     let mut b = BooleanBuilder::new(NAME);
     let message = b.input_words("block", 8, 32);
     let states = words_of(&b.input("round_keys", 2 * STATE, true), 32);
-    let hash = compressed(&mut b, Additions::FewLevels, filled_up(message), &states[..8]);
-    let code = compressed(&mut b, Additions::FewLevels, filled_up(hash), &states[8..]);
+    let hash = compressed(&mut b, how, filled_up(message), &states[..8]);
+    let code = compressed(&mut b, how, filled_up(hash), &states[8..]);
     b.output_words("block", &code);
     b.finish()
 }

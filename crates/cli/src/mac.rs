@@ -57,6 +57,11 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let expected = arguments.verify.as_deref().map(|text| hexadecimal("--verify", text)).transpose()?;
+    if let (Some(code), Some(bytes)) = (&expected, arguments.bytes)
+        && code.len() != bytes
+    {
+        bail!("--verify has a code of {} bytes, and --bytes says {bytes}: leave out --bytes", code.len());
+    }
     let key = match arguments.key_version {
         Some(version) => format!("{}@{version}", arguments.key),
         None => arguments.key.clone(),
@@ -75,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             let mut input = source.open()?;
             let bar = progress(input.len());
             let code = client.key(&key).and_then(|key| {
-                let of_expected = expected.as_ref().map(Vec::len).filter(|_| arguments.bytes.is_none());
+                let of_expected = expected.as_ref().map(Vec::len);
                 let bytes = match (of_expected, key.computes_hmac()?) {
                     (Some(bytes), true) => Some(bytes),
                     _ => arguments.bytes,

@@ -463,7 +463,7 @@ impl Client {
         data: Data,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let code = self.code_of_bytes(py, key, &data, progress)?;
+        let code = self.code_of_bytes(py, key, &data, None, progress)?;
         Ok(PyBytes::new(py, &code))
     }
 
@@ -502,9 +502,10 @@ impl Client {
         Ok(PyBytes::new(py, &code.map_err(|e| raised(py, e))?))
     }
 
-    /// Compares a message authentication code with that of bytes. Raises Unauthentic if they differ.
+    /// Compares a message authentication code with that of bytes. Raises Unauthentic if they differ. A code
+    /// of HMAC may be cut to 16 bytes and more.
     fn verify_mac(&self, py: Python<'_>, key: &str, data: Data, code: Data) -> PyResult<()> {
-        let expected = self.code_of_bytes(py, key, &data, None)?;
+        let expected = self.code_of_bytes(py, key, &data, Some(code.len()), None)?;
         match bool::from(expected.ct_eq(&code)) {
             true => Ok(()),
             false => Err(unauthentic(
@@ -671,11 +672,14 @@ impl Client {
         py: Python<'_>,
         key: &str,
         data: &Data,
+        hmac_bytes: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Zeroizing<Vec<u8>>> {
         self.watched(py, progress, |client, watch| {
             let mut input = Interruptible(&data[..], watch);
-            client.key(key)?.mac_stream(&mut input, None, &mut |done| watch.tell(done))
+            let key = client.key(key)?;
+            let bytes = if key.computes_hmac()? { hmac_bytes } else { None };
+            key.mac_stream(&mut input, bytes, &mut |done| watch.tell(done))
         })
     }
 

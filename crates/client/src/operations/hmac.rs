@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use polyclave_api::{CODE_BYTES, End, MAX_CHAINED, MAX_CODES, Use, operations};
 use polyclave_cipher::hmac::{BLOCK, CODE, KEY_BYTES};
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::operations::encrypt::KeyHandle;
@@ -21,7 +22,8 @@ pub fn key_block(key: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
     let mut block = Zeroizing::new(vec![0; BLOCK]);
     match key.len() <= BLOCK {
         true => block[..key.len()].copy_from_slice(key),
-        false => block[..CODE].copy_from_slice(ring::digest::digest(&ring::digest::SHA256, key).as_ref()),
+        // Whoever has the hash of a long key can compute codes, so it is wiped as the key is.
+        false => block[..CODE].copy_from_slice(&*Zeroizing::new(<[u8; CODE]>::from(Sha256::digest(key)))),
     }
     Ok(block)
 }

@@ -9,7 +9,7 @@ use polyclave_api::{Reason, Refusal};
 
 use crate::Result;
 use crate::computation::block_circuits::BlockCircuits;
-use crate::computation::hmac_circuits::HmacCircuits;
+use crate::computation::hmac_circuits::{HmacCircuits, additions};
 use crate::computation::key_circuits::{KeyCircuits, key_port};
 use crate::computation::payment_circuits::PaymentCircuits;
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, Port, compile_with_views};
@@ -137,6 +137,14 @@ pub(crate) struct Library {
     pub(crate) hmac: HmacCircuits,
 }
 
+/// A cipher in the form in which nodes evaluate it.
+pub(crate) fn form(cipher: Cipher, maps: &AnyServiceSession) -> Cipher {
+    match hmac::is_hmac(&cipher) {
+        true => hmac::cipher(additions(maps)),
+        false => maps.form(cipher),
+    }
+}
+
 impl Library {
     /// A cipher of the catalog.
     pub(crate) fn cipher(&self, name: &str) -> Result<Cipher, Refusal> {
@@ -157,14 +165,13 @@ impl Library {
 
     /// The circuits of a cipher of the catalog; `None` if there is no such cipher.
     pub(crate) fn of(&self, cipher: &str, maps: &AnyServiceSession) -> Option<Arc<Circuits>> {
-        let mut known = self.circuits.lock();
-        if let Some(circuits) = known.get(cipher) {
+        if let Some(circuits) = self.circuits.lock().get(cipher) {
             return Some(circuits.clone());
         }
         // No mode works without a key.
         let cipher_found = keyed::find(cipher).filter(|cipher| cipher.key_bytes > 0)?;
-        let circuits = Arc::new(Circuits::new(maps.form(cipher_found), maps));
-        known.insert(cipher.to_owned(), circuits.clone());
-        Some(circuits)
+        // Not under the lock: requests with keys of other ciphers do not wait. What is made twice is alike.
+        let circuits = Arc::new(Circuits::new(form(cipher_found, maps), maps));
+        Some(self.circuits.lock().entry(cipher.to_owned()).or_insert(circuits).clone())
     }
 }

@@ -1,9 +1,10 @@
 //! Circuits of HMAC, compiled for a node's protocol. They are made on first use.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use polyclave_cipher::boolean::BooleanBuilder;
 use polyclave_cipher::hmac::{self, Additions};
-use polyclave_cipher::{Compiled, compile};
+use polyclave_cipher::{Circuit, Compiled, compile};
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::protocol::Session;
 
@@ -31,8 +32,6 @@ pub(crate) enum HmacCircuit {
 #[derive(Default)]
 pub(crate) struct HmacCircuits {
     made: Cached<HmacCircuit, Compiled>,
-    /// Whether ANDs take material that is made ahead.
-    takes_material: OnceLock<bool>,
 }
 
 impl HmacCircuits {
@@ -49,16 +48,21 @@ impl HmacCircuits {
             Ok(compile(&circuit, maps))
         })
     }
+}
 
-    /// How to add. Where ANDs take material that is made ahead, few of them are better. Else few levels are:
-    /// also with as many lanes as one request has, rounds take longer than the ANDs that save them.
-    /// `of_ands` is a circuit that has some.
-    pub(crate) fn additions(&self, of_ands: &Compiled, maps: &AnyServiceSession) -> Additions {
-        let takes_material =
-            self.takes_material.get_or_init(|| maps.cost(of_ands).material_bytes_per_lane > 0);
-        match *takes_material {
-            true => Additions::FewAnds,
-            false => Additions::FewLevels,
-        }
+/// How to add. Where ANDs take material that is made ahead, few of them are better. Else few levels are: also
+/// with as many lanes as one request has, rounds take longer than the ANDs that save them.
+pub(super) fn additions(maps: &AnyServiceSession) -> Additions {
+    match maps.cost(&compile(&an_and(), maps)).material_bytes_per_lane > 0 {
+        true => Additions::FewAnds,
+        false => Additions::FewLevels,
     }
+}
+
+fn an_and() -> Circuit {
+    let mut b = BooleanBuilder::new("an AND");
+    let x = b.input("x", 2, false);
+    let and = b.and(x[0], x[1]);
+    b.output_words("y", &[vec![and]]);
+    b.finish()
 }

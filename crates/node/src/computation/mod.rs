@@ -127,6 +127,16 @@ impl Computation<'_> {
         Ok(evaluate_within(&mut self.protocol, self.net, circuit, lanes, inputs, within)?.remove(0))
     }
 
+    /// The same for a circuit without an AND, of which no blocks are counted.
+    pub(crate) fn rearranged(
+        &mut self,
+        circuit: &Compiled,
+        lanes: usize,
+        inputs: &[Input<'_, AnyShared>],
+    ) -> Result<AnyShared> {
+        Ok(run(&mut self.protocol, self.net, circuit, lanes, inputs)?.remove(0))
+    }
+
     /// What a circuit makes of the round keys alone.
     pub(crate) fn of_key(&mut self, circuit: &Compiled) -> Result<Vec<AnyShared>> {
         run(&mut self.protocol, self.net, circuit, 1, &[Input::Shared(&self.key.round_keys)])

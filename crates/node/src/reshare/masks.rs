@@ -38,9 +38,10 @@ use crate::material::quarantine::{Failure, refuse_guessed};
 use crate::{FaultInjection, Result};
 
 /// How many keys move together, by the number of new nodes: the same at all nodes. Their material is in
-/// memory, up to 2 MB a key. Each new node makes it with every other one. Nodes that have no part in a step
-/// hear nothing meanwhile and wait for [`IDLE`](super::IDLE) at most, and the next try would be as slow. So
-/// the more nodes there are, the fewer keys.
+/// memory, up to 2 MB a key. (Check values of HMAC take more, and are computed piece by piece.) Each new node
+/// makes it with every other one. Nodes that have no part in a step hear nothing meanwhile and wait for
+/// [`IDLE`](super::IDLE) at most, and the next try would be as slow. So the more nodes there are, the fewer
+/// keys.
 pub(super) fn keys_at_once(new_nodes: usize) -> usize {
     (128 / new_nodes.max(1)).clamp(8, 64)
 }

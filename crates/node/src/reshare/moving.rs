@@ -8,6 +8,7 @@
 //! with blocks of 8 bytes, and 2^-40 for others.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use polyclave_api::KeyInfo;
 use polyclave_cipher::{Cells, Compiled, compile, keyed, modes};
@@ -28,10 +29,15 @@ use super::plan::Way;
 use super::receiving::Completions;
 use super::{Node, masks, shares};
 use crate::Result;
-use crate::computation::circuits::Library;
+use crate::computation::circuits::{Library, form};
 use crate::computation::key::{ROUND_KEYS, SECOND};
-use crate::computation::pieces::run;
+use crate::computation::pieces::evaluate_within;
+use crate::computation::progress::Progress;
 use crate::error::system;
+
+/// What the evaluation of check values takes in memory at once, about: for one of HMAC, material of 2 MB and
+/// more. The same at all nodes.
+const BYTES_AT_ONCE: usize = 32 << 20;
 
 /// A new node's side of the new cluster.
 pub(super) struct NewSide {
@@ -160,7 +166,7 @@ impl NewSide {
         let unknown = || Error::System(format!("this version knows no cipher '{name}'"));
         if !self.circuits.contains_key(name) {
             let cipher = keyed::find(name).filter(|cipher| cipher.key_bytes > 0).ok_or_else(unknown)?;
-            let circuit = compile(&modes::check_values(&protocol.form(cipher)), protocol);
+            let circuit = compile(&modes::check_values(&form(cipher, protocol)), protocol);
             self.circuits.insert(name.to_owned(), circuit);
         }
         let circuit = self.circuits.get(name).ok_or_else(unknown)?;
@@ -183,7 +189,9 @@ pub(super) fn evaluated_on_zeros(
 ) -> Result<Vec<AnyShared>> {
     let zero = &circuit.inputs()[0];
     let zeros = Cells::zero(zero.cells.len(), zero.bits, lanes);
-    run(session, net, circuit, lanes, &[Input::Public(&zeros), Input::Shared(round_keys)])
+    let inputs = [Input::Public(&zeros), Input::Shared(round_keys)];
+    let within = (BYTES_AT_ONCE, &Progress::new(Arc::default()));
+    evaluate_within(session, net, circuit, lanes, &inputs, within)
 }
 
 /// Check values, one a lane. This is all that is opened of a key.

@@ -38,7 +38,8 @@ use crate::reshare::masks::{layout, restored};
 use crate::reshare::offers::Common;
 use crate::reshare::receiving::{Known, received};
 
-/// The most keys that move together. Their material is in memory, up to 2 MB a key.
+/// The most keys that move together. Their material is in memory, up to 2 MB a key, besides that of check
+/// values of HMAC, which are computed piece by piece.
 const KEYS_AT_ONCE: usize = 16;
 /// What a failed check interrupts, for people.
 const DURING: &str = "giving keys to a standby pair";

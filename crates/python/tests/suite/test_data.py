@@ -303,6 +303,20 @@ def test_a_code_is_that_of_bytes_files_and_streams(client, keys, tmp_path):
         client.verify_mac(keys("cmac"), b"another message", code)
 
 
+def test_a_code_of_hmac_is_verified_whole_and_cut(client):
+    """RFC 4231, section 4.7: a key of 131 bytes."""
+    client.import_key("rfc-4231", b"\xaa" * 131, cipher="hmac-sha-256", modes=["hmac"])
+    message = b"Test Using Larger Than Block-Size Key - Hash Key First"
+    code = bytes.fromhex("60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")
+    assert client.mac("rfc-4231", message) == code
+    for length in (32, 16):
+        client.verify_mac("rfc-4231", message, code[:length])
+        with pytest.raises(polyclave.Unauthentic):
+            client.verify_mac("rfc-4231", b"another message", code[:length])
+    with pytest.raises(polyclave.Misuse):
+        client.verify_mac("rfc-4231", message, code[:15])
+
+
 def test_the_known_answer_of_cmac(client):
     """RFC 4493, section 4, example 2."""
     client.import_key("rfc-4493", bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c"), modes=["cmac"])

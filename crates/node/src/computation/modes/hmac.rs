@@ -20,7 +20,7 @@ use super::blocks::Masks;
 use super::{Answer, Mode, StepError, misplaced};
 use crate::Result;
 use crate::computation::Computation;
-use crate::computation::hmac_circuits::HmacCircuit;
+use crate::computation::hmac_circuits::{HmacCircuit, additions};
 
 pub(crate) struct Codes {
     bytes: usize,
@@ -97,7 +97,7 @@ impl Codes {
         let given = at.protocol.unmask(&mask, 0, data, &last.inputs()[0])?;
         let filling = self.in_each_lane(&self.filling(self.computed))?;
         let inputs = [Input::Shared(&given), Input::Public(&filling)];
-        let block = at.without_key(&last, self.messages, &inputs)?;
+        let block = at.rearranged(&last, self.messages, &inputs)?;
         Ok(at.without_key(&circuit, self.messages, &[Input::Shared(&block), Input::Shared(state)])?)
     }
 
@@ -147,7 +147,7 @@ impl Mode for Codes {
         let (Step::Masked { data, .. }, Some((inner, outer))) = (&step, self.states.take()) else {
             return Err(StepError::Refused(misplaced(&step)));
         };
-        let how = at.library.hmac.additions(&at.circuits.check_value, &at.protocol);
+        let how = additions(&at.protocol);
         let mut state = self.push_given(data, &inner, how, at)?;
         self.computed += 1;
         if self.computed < self.given() {
@@ -160,7 +160,7 @@ impl Mode for Codes {
         let code = at.hmac_circuit(HmacCircuit::Code(how))?;
         let codes = at.without_key(&code, self.messages, &[Input::Shared(&state), Input::Shared(&outer)])?;
         let beginning = at.hmac_circuit(HmacCircuit::Beginning(self.code_bytes))?;
-        let codes = at.without_key(&beginning, self.messages, &[Input::Shared(&codes)])?;
+        let codes = at.rearranged(&beginning, self.messages, &[Input::Shared(&codes)])?;
         Ok(Answer::data(at.protocol.reveal_to_client(&codes, at.net)?))
     }
 }
