@@ -66,7 +66,12 @@ pub(crate) fn multiply_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u128], a: &[u1
 
 /// As [`multiply_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-pub(crate) fn combine_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u128], terms: &[(&[u128], u128)], constant: u128) {
+pub(crate) fn combine_with<M: Modulus>(
+    isa: ClmulIsa,
+    dst: &mut [u128],
+    terms: &[(&[u128], u128)],
+    constant: u128,
+) {
     const { check::<M>(u128::BITS) };
     match isa {
         ClmulIsa::Portable => portable::combine::<M>(dst, terms, constant),

@@ -81,7 +81,12 @@ pub(crate) fn multiply_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u64], a: &[u64
 
 /// As [`multiply_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-pub(crate) fn combine_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u64], terms: &[(&[u64], u64)], constant: u64) {
+pub(crate) fn combine_with<M: Modulus>(
+    isa: ClmulIsa,
+    dst: &mut [u64],
+    terms: &[(&[u64], u64)],
+    constant: u64,
+) {
     const { check::<M>(u64::BITS) };
     match isa {
         ClmulIsa::Portable => portable::combine::<M>(dst, terms, constant),
