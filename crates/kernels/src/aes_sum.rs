@@ -37,7 +37,7 @@ impl AesSum {
 
     /// Assumes that the processor has `isa`.
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    fn with(isa: AesIsa, key: &[u8; 16]) -> Self {
+    pub(crate) fn with(isa: AesIsa, key: &[u8; 16]) -> Self {
         let rounds = match isa {
             AesIsa::Portable => Rounds::Portable(expand(key)),
             // SAFETY: these variants exist only where their instructions were detected, AES-NI with all.

@@ -126,7 +126,7 @@ pub fn combine_within(arena: &mut [u8], dst: usize, len: usize, terms: &[(usize,
 
 /// Assumes that the processor has `isa` and that all lengths are equal.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn combine_with(isa: Isa, dst: &mut [u8], terms: &[Term<'_>], constant: u8) {
+pub(crate) fn combine_with(isa: Isa, dst: &mut [u8], terms: &[Term<'_>], constant: u8) {
     match isa {
         Isa::Portable => portable::combine(dst, terms, constant),
         // SAFETY: these variants exist only where their instructions were detected.

@@ -52,7 +52,13 @@ pub fn columns_to_blocks<B: Block>(columns: &[u8], stride: usize, count: usize, 
 
 /// Assumes that the processor has `isa` and that sizes were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn columns_to_blocks_with<B: Block>(isa: Isa, columns: &[u8], stride: usize, count: usize, blocks: &mut [B]) {
+pub(crate) fn columns_to_blocks_with<B: Block>(
+    isa: Isa,
+    columns: &[u8],
+    stride: usize,
+    count: usize,
+    blocks: &mut [B],
+) {
     let done = match (isa, size_of::<B>()) {
         (Isa::Portable, _) => 0,
         // SAFETY: these variants exist only where their instructions were detected.

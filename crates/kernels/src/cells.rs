@@ -83,7 +83,7 @@ impl<const BYTES: usize> Embedding<BYTES> {
 
     /// Assumes that the processor has `isa` and that lengths were checked.
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    fn words64_with(&self, isa: Isa, dst: &mut [u64], cells: &[u8]) {
+    pub(crate) fn words64_with(&self, isa: Isa, dst: &mut [u64], cells: &[u8]) {
         match isa {
             Isa::Portable => portable::embed64(&self.images, dst, cells),
             // SAFETY: these variants exist only where AVX2 was detected, or AVX-512, which includes it.
@@ -105,7 +105,7 @@ impl Embedding<16> {
 
     /// As [`Embedding::words64_with`].
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    fn words128_with(&self, isa: Isa, dst: &mut [u128], cells: &[u8]) {
+    pub(crate) fn words128_with(&self, isa: Isa, dst: &mut [u128], cells: &[u8]) {
         match isa {
             Isa::Portable => portable::embed128(&self.images, dst, cells),
             // SAFETY: as above.
@@ -158,7 +158,7 @@ impl<const BYTES: usize> Projection<BYTES> {
 
     /// Assumes that the processor has `isa` and that lengths were checked.
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    fn cells64_with(&self, isa: Isa, dst: &mut [u8], src: &[u64]) {
+    pub(crate) fn cells64_with(&self, isa: Isa, dst: &mut [u8], src: &[u64]) {
         match isa {
             Isa::Portable => portable::project64(&self.masks, dst, src),
             // SAFETY: as above.
@@ -180,7 +180,7 @@ impl Projection<16> {
 
     /// As [`Projection::cells64_with`].
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    fn cells128_with(&self, isa: Isa, dst: &mut [u8], src: &[u128]) {
+    pub(crate) fn cells128_with(&self, isa: Isa, dst: &mut [u8], src: &[u128]) {
         match isa {
             Isa::Portable => portable::project128(&self.masks, dst, src),
             // SAFETY: as above.

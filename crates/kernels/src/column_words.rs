@@ -46,7 +46,12 @@ pub fn add_words<M: Modulus>(columns: &[u8], stride: usize, width: usize, sums: 
 /// Eight words take as many bytes as a word has bits. Assumes that the processor has `isa` and that sizes
 /// were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn add_words_with<M: Modulus, const WIDTH: usize>(isa: Isa, columns: &[u8], stride: usize, sums: &mut [u64]) {
+pub(crate) fn add_words_with<M: Modulus, const WIDTH: usize>(
+    isa: Isa,
+    columns: &[u8],
+    stride: usize,
+    sums: &mut [u64],
+) {
     match isa {
         Isa::Portable => portable::<M, WIDTH>(columns, stride, sums),
         // SAFETY: these variants exist only where their instructions were detected.

@@ -31,7 +31,7 @@ fn fold_avx2(rows: &mut [u8], columns: &mut [u8], sum: &mut [u8]) {
 }
 
 #[inline(always)]
-fn fold_rows(rows: &mut [u8], columns: &mut [u8], sum: &mut [u8]) {
+pub(crate) fn fold_rows(rows: &mut [u8], columns: &mut [u8], sum: &mut [u8]) {
     let len = sum.len();
     let mut count = rows.len() / len;
     for column in columns.chunks_exact_mut(len) {

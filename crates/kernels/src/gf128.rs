@@ -56,7 +56,7 @@ pub fn weighted_sums(dst: &mut [u8], weights: &[u8], elements: &[u8]) {
 
 /// Assumes that the processor has `isa` and that lengths were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn multiply_with(isa: ClmulIsa, dst: &mut [u8], a: &[u8], b: &[u8]) {
+pub(crate) fn multiply_with(isa: ClmulIsa, dst: &mut [u8], a: &[u8], b: &[u8]) {
     match isa {
         ClmulIsa::Portable => portable::multiply(dst, a, b),
         // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with
@@ -68,7 +68,7 @@ fn multiply_with(isa: ClmulIsa, dst: &mut [u8], a: &[u8], b: &[u8]) {
 
 /// As [`multiply_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn scale_add_with(isa: ClmulIsa, dst: &mut [u8], src: &[u8], constant: &[u8; BYTES]) {
+pub(crate) fn scale_add_with(isa: ClmulIsa, dst: &mut [u8], src: &[u8], constant: &[u8; BYTES]) {
     match isa {
         ClmulIsa::Portable => portable::scale_add(dst, src, constant),
         // SAFETY: these variants exist only where their instructions were detected, those of `clmul` with
@@ -80,7 +80,7 @@ fn scale_add_with(isa: ClmulIsa, dst: &mut [u8], src: &[u8], constant: &[u8; BYT
 
 /// As [`multiply_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn weighted_sums_with(isa: ClmulIsa, dst: &mut [u8], weights: &[u8], elements: &[u8]) {
+pub(crate) fn weighted_sums_with(isa: ClmulIsa, dst: &mut [u8], weights: &[u8], elements: &[u8]) {
     if elements.is_empty() {
         return dst.fill(0);
     }

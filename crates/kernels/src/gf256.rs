@@ -28,7 +28,7 @@ pub fn multiply(dst: &mut [u8], a: &[u8], b: &[u8]) {
 
 /// Assumes that the processor has `isa` and that all lengths are equal.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn multiply_with(isa: Isa, dst: &mut [u8], a: &[u8], b: &[u8]) {
+pub(crate) fn multiply_with(isa: Isa, dst: &mut [u8], a: &[u8], b: &[u8]) {
     match isa {
         Isa::Portable => portable::multiply(dst, a, b),
         // SAFETY: these variants exist only where their instructions were detected.

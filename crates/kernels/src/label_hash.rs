@@ -81,7 +81,7 @@ impl LabelHash {
     }
 
     /// Assumes that the processor has `isa`.
-    fn with(isa: AesIsa, root: &[u8; 16]) -> Self {
+    pub(crate) fn with(isa: AesIsa, root: &[u8; 16]) -> Self {
         LabelHash { isa, root: expand(root), key: None }
     }
 

@@ -28,7 +28,7 @@ pub fn sum_within(arena: &mut [u8], dst: usize, len: usize, sources: &[usize], c
     }
 }
 
-fn sum_portable(arena: &mut [u8], dst: usize, len: usize, sources: &[usize], constant: &Label) {
+pub(crate) fn sum_portable(arena: &mut [u8], dst: usize, len: usize, sources: &[usize], constant: &Label) {
     for at in (0..len).step_by(16) {
         let label = |row: usize| {
             let label = arena[row + at..].first_chunk::<16>().expect("the row is in the arena");

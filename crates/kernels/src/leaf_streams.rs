@@ -80,7 +80,7 @@ impl LeafStreams {
     }
 
     /// Assumes that the processor has `isa`.
-    fn with(isa: AesIsa, depths: &[usize], keys: &[[u8; 16]], punctured: bool) -> LeafStreams {
+    pub(crate) fn with(isa: AesIsa, depths: &[usize], keys: &[[u8; 16]], punctured: bool) -> LeafStreams {
         let mut leaves = 0;
         let mut tree = |depth: &usize| {
             assert!((1..=8).contains(depth), "trees of depth 1 to 8");
@@ -96,7 +96,7 @@ impl LeafStreams {
             }
             _ => {
                 let deepest = depths.iter().max().map_or(0, |depth| (1 << depth) + depth + 1);
-                let streams = keys.iter().map(|key| AesPrg::new(key, 0)).collect();
+                let streams = keys.iter().map(|key| AesPrg::with(isa, key, 0)).collect();
                 Leaves::Written(streams, Wiped::zeros(deepest * PIECE))
             }
         };

@@ -29,6 +29,7 @@ pub mod memory;
 pub mod planes;
 pub mod process;
 pub mod secret;
+pub mod self_test;
 pub mod transpose;
 pub mod unit_sums;
 mod words;

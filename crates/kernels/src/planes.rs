@@ -13,7 +13,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod cells;
+pub(crate) mod cells;
 mod formulas;
 mod maps;
 mod portable;
@@ -96,7 +96,13 @@ pub fn add_products(factors: Factors, terms: Terms, sum: &mut [u8], x: [Planes<'
 
 /// Assumes that the processor has `isa` and that lengths were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn add_products_with(isa: Isa, factors: Factors, terms: Terms, sum: &mut [u8], [x, y]: [[Planes<'_>; 2]; 2]) {
+pub(crate) fn add_products_with(
+    isa: Isa,
+    factors: Factors,
+    terms: Terms,
+    sum: &mut [u8],
+    [x, y]: [[Planes<'_>; 2]; 2],
+) {
     match isa {
         Isa::Portable => portable::add_products(factors, terms, sum, x, y),
         // SAFETY: these variants exist only where their instructions were detected.

@@ -124,7 +124,7 @@ impl<E: Entry> Sums<E> {
         self.run(vectors, width, h, sums);
     }
 
-    fn run(&self, vectors: &[u8], width: usize, h: &[u8], sums: &mut [&mut [E]]) {
+    pub(crate) fn run(&self, vectors: &[u8], width: usize, h: &[u8], sums: &mut [&mut [E]]) {
         let len = self.entries * width;
         for (masks, sums) in self.masks.iter().zip(sums.chunks_mut(GROUP)) {
             for (i, (vector, h)) in vectors.chunks_exact(len).zip(h).enumerate() {

@@ -48,7 +48,7 @@ pub fn inner_product<M: Modulus>(a: &[u128], b: &[u128]) -> u128 {
 
 /// Assumes that the processor has `isa` and that lengths were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn multiply_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u128], a: &[u128], b: &[u128]) {
+pub(crate) fn multiply_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u128], a: &[u128], b: &[u128]) {
     const { check::<M>(u128::BITS) };
     match isa {
         ClmulIsa::Portable => portable::multiply::<M>(dst, a, b),
@@ -66,7 +66,12 @@ fn multiply_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u128], a: &[u128], b: &[u
 
 /// As [`multiply_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn combine_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u128], terms: &[(&[u128], u128)], constant: u128) {
+pub(crate) fn combine_with<M: Modulus>(
+    isa: ClmulIsa,
+    dst: &mut [u128],
+    terms: &[(&[u128], u128)],
+    constant: u128,
+) {
     const { check::<M>(u128::BITS) };
     match isa {
         ClmulIsa::Portable => portable::combine::<M>(dst, terms, constant),
@@ -84,7 +89,7 @@ fn combine_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u128], terms: &[(&[u128], 
 
 /// As [`multiply_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn inner_product_with<M: Modulus>(isa: ClmulIsa, a: &[u128], b: &[u128]) -> u128 {
+pub(crate) fn inner_product_with<M: Modulus>(isa: ClmulIsa, a: &[u128], b: &[u128]) -> u128 {
     const { check::<M>(u128::BITS) };
     match isa {
         ClmulIsa::Portable => portable::inner_product::<M>(a, b),

@@ -63,7 +63,7 @@ pub fn reduce<M: Modulus>(sum: u128) -> u64 {
 
 /// Assumes that the processor has `isa` and that lengths were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn multiply_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u64], a: &[u64], b: &[u64]) {
+pub(crate) fn multiply_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u64], a: &[u64], b: &[u64]) {
     const { check::<M>(u64::BITS) };
     match isa {
         ClmulIsa::Portable => portable::multiply::<M>(dst, a, b),
@@ -81,7 +81,12 @@ fn multiply_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u64], a: &[u64], b: &[u64
 
 /// As [`multiply_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn combine_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u64], terms: &[(&[u64], u64)], constant: u64) {
+pub(crate) fn combine_with<M: Modulus>(
+    isa: ClmulIsa,
+    dst: &mut [u64],
+    terms: &[(&[u64], u64)],
+    constant: u64,
+) {
     const { check::<M>(u64::BITS) };
     match isa {
         ClmulIsa::Portable => portable::combine::<M>(dst, terms, constant),
@@ -99,7 +104,7 @@ fn combine_with<M: Modulus>(isa: ClmulIsa, dst: &mut [u64], terms: &[(&[u64], u6
 
 /// As [`multiply_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-fn inner_product_with(isa: ClmulIsa, a: &[u64], b: &[u64]) -> u128 {
+pub(crate) fn inner_product_with(isa: ClmulIsa, a: &[u64], b: &[u64]) -> u128 {
     match isa {
         ClmulIsa::Portable => portable::inner_product(a, b),
         // SAFETY: these variants exist only where their instructions were detected.

@@ -71,7 +71,11 @@ enum Command {
 fn main() -> ExitCode {
     polyclave_protocol_lab::add_to_catalog();
     polyclave_protocol_lab::add_toy();
-    exit_code(match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    if let Err(wrong) = polyclave_kernels::self_test::run() {
+        return exit_code(Err(wrong.into()));
+    }
+    exit_code(match command {
         Command::Eval(arguments) => eval::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Party(arguments) => party::run(&arguments),

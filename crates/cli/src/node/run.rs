@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use polyclave_config::NodeDir;
+use polyclave_kernels::self_test::{self, WrongAnswer};
 use polyclave_node::{Running, SAYS_NO_SECRETS};
 use polyclave_protocol::Party;
 use tracing_subscriber::filter::Targets;
@@ -57,8 +58,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The same for a node that is started in another way: the laboratory's node may cheat.
 pub fn run_with(
     arguments: &Arguments,
+    start: impl FnMut(NodeDir) -> polyclave_protocol::Result<Running>,
+) -> Result<ExitCode> {
+    run_tested(self_test::run(), arguments, start)
+}
+
+/// The same after the self-test of the kernels.
+fn run_tested(
+    tested: Result<(), WrongAnswer>,
+    arguments: &Arguments,
     mut start: impl FnMut(NodeDir) -> polyclave_protocol::Result<Running>,
 ) -> Result<ExitCode> {
+    // Before any share is read: a processor that computes wrongly would store or send wrong shares.
+    tested?;
     let filter: Targets = arguments.log.parse().with_context(|| {
         format!("--log {:?} is no level; write error, warn, info, debug or trace", arguments.log)
     })?;
@@ -162,4 +174,23 @@ fn stop_with_input(stopping: Arc<AtomicBool>) {
         let _ = std::io::copy(&mut std::io::stdin().lock().take(u64::MAX), &mut std::io::sink());
         stopping.store(true, Relaxed);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_computes_wrongly_stops_the_start() {
+        let arguments = Arguments {
+            dir: PathBuf::from("there is no such directory"),
+            log: "info".into(),
+            passphrase_file: None,
+            until_input_ends: false,
+        };
+        let wrong = WrongAnswer { kernel: "gf128", portable: false };
+        let error = run_tested(Err(wrong), &arguments, |_| panic!("the node was started")).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("the self-test failed") && error.contains("gf128"), "{error}");
+    }
 }

@@ -23,7 +23,7 @@ impl<const BYTES: usize> Embedding<BYTES> {
 
     /// Not reduced. Assumes that the processor has `isa` and that lengths were checked.
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    pub(super) fn inner_product64_with(&self, isa: ClmulIsa, weights: &[u64], cells: &[u8]) -> u128 {
+    pub(crate) fn inner_product64_with(&self, isa: ClmulIsa, weights: &[u64], cells: &[u8]) -> u128 {
         match isa {
             // SAFETY: these variants exist only where their instructions were detected.
             #[cfg(target_arch = "x86_64")]

@@ -35,7 +35,7 @@ fn check(planes: usize, bits: usize, stride: usize, cells: usize) {
 
 /// Assumes that the processor has `isa` and that lengths were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-pub(super) fn split_with(isa: Isa, cells: &[u8], bits: usize, planes: &mut [u8], stride: usize) {
+pub(crate) fn split_with(isa: Isa, cells: &[u8], bits: usize, planes: &mut [u8], stride: usize) {
     let done = match isa {
         Isa::Portable => 0,
         // SAFETY: the other variants exist only where AVX2 was detected, which AVX-512 comes with.
@@ -52,7 +52,7 @@ pub(super) fn split_with(isa: Isa, cells: &[u8], bits: usize, planes: &mut [u8],
 
 /// As [`split_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-pub(super) fn join_with(isa: Isa, planes: &[u8], stride: usize, bits: usize, cells: &mut [u8]) {
+pub(crate) fn join_with(isa: Isa, planes: &[u8], stride: usize, bits: usize, cells: &mut [u8]) {
     let done = match isa {
         Isa::Portable => 0,
         // SAFETY: as above.

@@ -67,7 +67,7 @@ impl PlaneMap {
 
     /// Assumes that the processor has `isa`.
     #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-    pub(super) fn apply_with(&self, isa: Isa, ins: &[u8], outs: &mut [u8]) {
+    pub(crate) fn apply_with(&self, isa: Isa, ins: &[u8], outs: &mut [u8]) {
         let len = ins.len() / self.ins.max(1);
         let fit = ins.len() == self.ins * len && outs.len() == self.outs * len;
         assert!(fit && len.is_multiple_of(TILE_BYTES), "tiles of every input and output");

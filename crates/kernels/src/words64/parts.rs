@@ -37,7 +37,7 @@ pub fn fold<M: Modulus>(row: &mut [u64], factors: [u64; PARTS - 1]) {
 
 /// Assumes that the processor has `isa` and that lengths were checked.
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-pub(super) fn products_with(isa: ClmulIsa, u: &[u64], w: &[u64]) -> [u128; PLACES] {
+pub(crate) fn products_with(isa: ClmulIsa, u: &[u64], w: &[u64]) -> [u128; PLACES] {
     match isa {
         ClmulIsa::Portable => portable::products_of_parts(u, w),
         // SAFETY: these variants exist only where their instructions were detected.
@@ -54,7 +54,7 @@ pub(super) fn products_with(isa: ClmulIsa, u: &[u64], w: &[u64]) -> [u128; PLACE
 
 /// As [`products_with`].
 #[cfg_attr(target_arch = "x86_64", allow(unsafe_code))]
-pub(super) fn fold_with<M: Modulus>(isa: ClmulIsa, row: &mut [u64], factors: [u64; PARTS - 1]) {
+pub(crate) fn fold_with<M: Modulus>(isa: ClmulIsa, row: &mut [u64], factors: [u64; PARTS - 1]) {
     const { check::<M>(u64::BITS) };
     match isa {
         ClmulIsa::Portable => portable::fold_parts::<M>(row, factors),
