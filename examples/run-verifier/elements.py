@@ -1,12 +1,14 @@
-"""Products of elements of GF(2^128) under `replicated-active` (docs/specification/replicated-active.md): the
-powers of the hash key of the key that the nodes made, their check, and the opening of its check value."""
+"""What nodes of `replicated` and `replicated-active` compute of the key that they made, behind its key
+schedule: the check value, the powers of the hash key, which are products of elements of GF(2^128), the check
+of all products, and the opening of the check value (docs/specification/node-requests.md,
+replicated-active.md)."""
 
 import struct
 
+import proof
+from commitments import coins, committed
 from fields import blake3, keyed
-from proof import tossed
-from replay import NODES, Stream, cells_of, compared, doubled, joined, layer, repeated, require
-from replay import round_keys_of, sums
+from replay import NODES, cells_of, circuit, compared, encrypted, joined, repeated, require
 
 GROUP = 128
 
@@ -27,46 +29,50 @@ def added(*parts):
     return total.to_bytes(len(parts[0]), "big")
 
 
-def twice(block):
-    """As CMAC doubles blocks. Linear, so shares are doubled one by one."""
-    value = int.from_bytes(block, "big") << 1
-    return (value ^ (1 << 128 | 0x87 if value >> 128 else 0)).to_bytes(16, "big")
+def twice(cells):
+    """As CMAC doubles blocks, lane by lane. Linear, so each share is doubled alone."""
+    def bit(j, p, i):
+        if p > 0:
+            return cells[j][i][p - 1]
+        return cells[j + 1][i][7] if j < 15 else 0
+
+    doubled = [[[bit(j, p, i) for p in range(8)] for i in NODES] for j in range(16)]
+    for i in NODES:
+        doubled[15][i] = [plane ^ (cells[0][i][7] if 0x87 >> p & 1 else 0)
+                          for p, plane in enumerate(doubled[15][i])]
+    return doubled
 
 
-def encrypted(stream, state, keys, last=16):
-    """The circuit *encrypt*, of which the last layer has so many lookups."""
-    state = [sums(a, b) for a, b in zip(state, keys)]
-    for number in range(1, 11):
-        count = 16 if number < 10 else last
-        state = layer(stream, [state[(i + 4 * (i % 4)) % 16] for i in range(count)], None, None)
-        if number < 10:
-            column = [[state[i & 12 | (i + k) % 4] for k in range(4)] for i in range(16)]
-            state = [sums(doubled(a), doubled(b), b, c, d) for a, b, c, d in column]
-        state = [sums(cell, key) for cell, key in zip(state, keys[16 * number:])]
-    return joined(state)
-
-
-def powers(stream, x, products):
-    """x^1 .. x^128. Of a product the shares are what was sent."""
+def powers(stream, x, products, zeros):
+    """x^1 .. x^128. Of a product the shares are what was sent. Under `replicated` no check follows, and they
+    are computed here."""
     result = [x]
     while len(result) < GROUP:
         count = min(len(result), GROUP - len(result))
         sent = [stream.heard(i, i - 1) for i in NODES]
         require(all(len(part) == 16 * count for part in sent), "products of elements have another length")
         stream.exchange += 1
-        last = result[-1]
+        last, masks = result[-1], [generator.next(16 * count) for generator in zeros]
         for k in range(count):
-            product = [part[16 * k:16 * k + 16] for part in sent]
-            products.append((result[k], last, product))
+            at = slice(16 * k, 16 * k + 16)
+            product, (a, b) = [part[at] for part in sent], (result[k], last)
+            for i in () if stream.is_active else NODES:
+                masked = added(masks[i][at], masks[i - 2][at])
+                due = added(times(a[i], added(b[i], b[i - 2])), times(a[i - 2], b[i]), masked)
+                require(product[i] == due, f"P_{i} sent other products of elements")
+            products.append((a, b, product))
             result.append(product)
     return result
 
 
 def opened(stream, shares):
-    """Each sends its first share to the node behind it, and a hash of the other to the node before it."""
+    """Each sends its first share to the node behind it and, under `replicated-active`, a hash of the other
+    to the node before it."""
     for i in NODES:
         require(stream.heard(i, i + 1) == shares[i], f"P_{i} opened another share")
-        require(stream.heard(i, i - 1) == blake3.hash(shares[(i + 1) % 3]), f"P_{i} sent another hash")
+        if stream.is_active:
+            digest = blake3.hash(shares[(i + 1) % 3])
+            require(stream.heard(i, i - 1) == digest, f"P_{i} sent another hash")
     stream.exchange += 1
     return added(*shares)
 
@@ -88,8 +94,8 @@ def sacrificed(stream, products, comparisons):
         d.append(sent[:16 * count])
     stream.exchange += 1
     context = b"polyclave replicated sacrifice 1" + stream.label + struct.pack("<QQ", count, comparisons + 1)
-    coins = tossed(stream, context)
-    s, chi = coins[:16], coins[16:]
+    tossed = coins(committed(stream, context))
+    s, chi = tossed[:16], tossed[16:]
     places = [slice(16 * k, 16 * k + 16) for k in range(count)]
     e = [b"".join(added(times(s, a[i][at]), random[i][at]) for at in places) for i in NODES]
     e_opened = opened(stream, e)
@@ -103,28 +109,25 @@ def sacrificed(stream, products, comparisons):
     require(opened(stream, w) == bytes(16), "products of elements are wrong")
 
 
-def verify(run):
-    """Raises `Wrong` unless the check of the powers, and what is opened of the key, fits."""
-    keys = round_keys_of(run)
-    stream, products = Stream(run, "key"), []
-    stream.at("expansion")
-    # The comparison and the ten layers of the key schedule.
-    stream.exchange = 41
-    zero, expanded = [bytes(16)] * 3, [repeated(cell) for cell in cells_of(keys)]
+def verify(run, expansion):
+    """Raises `Wrong` unless the products behind the key schedule, the check of all products of the key, and
+    what is opened of it, fit. Returns the shares of the first powers of the hash key."""
+    stream, products, zeros = expansion.stream, expansion.products, expansion.zeros
+    keys, zero = expansion.shares, [bytes(16)] * 3
+    expanded = [repeated(cell) for cell in cells_of(keys)]
 
-    def circuit(name):
-        return bytes.fromhex(run.file["circuits"][name]) + struct.pack("<Q", 1)
+    def encrypt(state, last=16):
+        return encrypted(stream, state, expanded, products, zeros, last)
 
-    compared(stream, 2, circuit("check value"), [zero, keys])
-    e0 = encrypted(stream, cells_of(zero), expanded)
-    code = encrypted(stream, cells_of([twice(share) for share in e0]), expanded, last=5)
-    compared(stream, 3, circuit("subkeys"), [zero, keys])
-    h = encrypted(stream, cells_of(zero), expanded)
-    require(added(*h) == added(*e0), "two different values of E(0)")
-    low = powers(stream, h, products)
-    powers(stream, low[-1], products)
-    # Behind the proof of the products before.
-    while run.messages.get(("key", "expansion", stream.exchange - 1, 0, 1)) != b"\1":
-        stream.exchange += 1
-    sacrificed(stream, products, 4)
+    compared(stream, 2, circuit(run, "check value"), [zero, keys])
+    code = joined(encrypt(twice(encrypt(cells_of(zero))), last=5))
+    compared(stream, 3, circuit(run, "subkeys"), [zero, keys])
+    h = joined(encrypt(cells_of(zero)))
+    made = []
+    low = powers(stream, h, made, zeros)
+    powers(stream, low[-1], made, zeros)
+    if stream.is_active:
+        proof.verify(stream, products)
+        sacrificed(stream, made, 4)
     require(opened(stream, code) == run.found("check value"), "another check value")
+    return low

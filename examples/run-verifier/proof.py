@@ -3,36 +3,11 @@ three proofs that nodes make at once."""
 
 import struct
 
-from fields import Prg, blake3, coefficients, element, embedded, inner, point, product, times, words
+from commitments import coins, committed, openings
+from fields import Prg, coefficients, element, embedded, inner, point, product, times, words
 from replay import NODES, multiplied, require
 
 ROWS, TILE_BYTES, PARTS, PLACES, DERIVED, WIDTH = 8, 64, 16, 81, 40, 64
-
-
-def opened(stream, context, commitments):
-    """Coins, from the commitments that each node has, and the openings that follow."""
-    context = struct.pack("<Q", len(context)) + context
-    values = []
-    for i in NODES:
-        sent = [stream.heard(i, to) for to in NODES if to != i]
-        require(sent[0] == sent[1] and len(sent[0]) == 96, f"P_{i} opened in two ways")
-        opening, seen = sent[0][:64], sent[0][64:]
-        for j in NODES:
-            had = b"".join(commitments[j])
-            require(blake3.derive("polyclave 2026 commitments of all", context + had) == seen,
-                    f"P_{i} and P_{j} have seen different commitments")
-            require(blake3.derive("polyclave 2026 commitment", bytes([i]) + context + opening)
-                    == commitments[j][i], f"P_{i} did not open what it had committed to")
-        values.append(opening[32:])
-    stream.exchange += 1
-    return blake3.derive("polyclave 2026 coins", b"".join(values))
-
-
-def tossed(stream, context):
-    """Coins in two exchanges."""
-    commitments = [[stream.heard(i, j if j != i else i + 1) for i in NODES] for j in NODES]
-    stream.exchange += 1
-    return opened(stream, context, commitments)
 
 
 class Coins:
@@ -48,7 +23,7 @@ class Coins:
         return self.context + struct.pack("<Q", self.tosses - 1)
 
     def tossed(self):
-        return tossed(self.stream, self.next_context())
+        return coins(committed(self.stream, self.next_context()))
 
     def asked(self, length):
         """The messages of all provers to the nodes behind them, and the coins that follow."""
@@ -63,7 +38,7 @@ class Coins:
             # Its own.
             commitments[i][i] = before
         self.stream.exchange += 1
-        return messages, opened(self.stream, self.next_context(), commitments)
+        return messages, coins(openings(self.stream, self.next_context(), commitments))
 
 
 class Group:
@@ -135,13 +110,13 @@ def is_summand(place):
 def verify(stream, products):
     """Raises `Wrong` if a proof is not accepted, or anything in its messages does not fit."""
     groups = [Group(bits, products.groups[bits]) for bits in (2, 4) if products.groups[bits]]
-    coins = Coins(stream, products, sum(16 * group.length for group in groups))
+    tosses = Coins(stream, products, sum(16 * group.length for group in groups))
     first, last = ([stream.generator(i, purpose) for i in NODES] for purpose in (2, 3))
 
-    drawn = Prg(coins.tossed()[:16])
+    drawn = Prg(tosses.tossed()[:16])
     betas = drawn.elements(8 * TILE_BYTES)
     alphas = [drawn.elements(-(-group.tiles // 5)) for group in groups]
-    sent, tossed = coins.asked(56)
+    sent, tossed = tosses.asked(56)
     r = words(tossed)[0]
     of_points, of_rows = coefficients(15, r), coefficients(ROWS, r)
     # By prover: the shares of its claim. By node: the vectors of its first share.
@@ -164,7 +139,7 @@ def verify(stream, products):
                     claims[i][which] ^= times(theta, weighted)
 
     while len(vectors[0][0]) > WIDTH // 2:
-        sent, tossed = coins.asked(8 * (PLACES - 1))
+        sent, tossed = tosses.asked(8 * (PLACES - 1))
         r = words(tossed)
         weights, of_parts = places_of(r), parts_of(r)
         for i in NODES:
@@ -185,7 +160,7 @@ def verify(stream, products):
         vector += [0] * (WIDTH // 2 - len(vector))
     u = [first[i].elements(1)[0] for i in NODES]
     w = [last[(i + 1) % 3].elements(1)[0] for i in NODES]
-    sent, tossed = coins.asked(8 * 2 * WIDTH)
+    sent, tossed = tosses.asked(8 * 2 * WIDTH)
     points, drawn = {point(i) for i in range(2 * WIDTH + 1)}, Prg(tossed[:16])
     r = next(x for x in iter(lambda: drawn.elements(1)[0], None) if x not in points)
     of_factor, of_product = coefficients(WIDTH + 1, r), coefficients(2 * WIDTH + 1, r)
@@ -208,3 +183,4 @@ def verify(stream, products):
     for i in NODES:
         for to in NODES:
             require(to == i or stream.heard(i, to) == b"\1", f"the verdict of P_{i}")
+    stream.exchange += 1

@@ -1,5 +1,5 @@
 """What three nodes computed in a recorded run of `replicated` or `replicated-active`, from their messages
-alone: all shares of the block that they encrypted, and what they remember of its products.
+alone: all shares of the key and of the block that they encrypted, and what they remember of products.
 
 Nothing here is what a node does: a node has two of three shares. A recorded run has all messages, the common
 secrets among them, so all three follow.
@@ -10,7 +10,7 @@ import json
 import operator
 import struct
 
-from fields import COORDINATES, ELEMENTS, MU, NU, Prg, affine, blake3, keyed, power, product
+from fields import COORDINATES, ELEMENTS, MU, NU, Prg, affine, blake3, keyed, power, product, round_keys
 
 NODES = range(3)
 
@@ -208,9 +208,9 @@ def cells_of(shares):
     return [list(cell) for cell in zip(*[split(share) for share in shares])]
 
 
-def joined(cells):
-    """The shares of cells, a byte each."""
-    return [bytes(sum((cell[i][p] & 1) << p for p in range(8)) for cell in cells) for i in NODES]
+def joined(cells, lane=0):
+    """The shares of cells of one lane, a byte each."""
+    return [bytes(sum((cell[i][p] >> lane & 1) << p for p in range(8)) for cell in cells) for i in NODES]
 
 
 def sums(*cells):
@@ -227,55 +227,95 @@ def repeated(cell):
     return [[-(plane & 1) & 0xFF for plane in share] for share in cell]
 
 
-def round_keys_of(run):
-    """The shares of the round keys of the key that the nodes made."""
-    stream = Stream(run, "key")
-    stream.at("sum of parts")
-    random = [stream.generator(i, 1) for i in NODES]
-    key = [bytes(16)] * 3
-    for owner in NODES:
-        behind, last = (owner + 1) % 3, (owner + 2) % 3
-        parts = {owner: random[owner].next(16), behind: random[behind].next(16)}
-        parts[last] = stream.heard(owner, behind)
-        require(parts[last] == stream.heard(owner, last), f"P_{owner} sent two different shares")
-        key = [bytes(a ^ b for a, b in zip(key[i], parts[i])) for i in NODES]
-    stream.at("expansion")
-    compared(stream, 1, bytes.fromhex(run.file["circuits"]["key schedule"]) + struct.pack("<Q", 1), [key])
-    cells, constant = cells_of(key), 1
-    for i in range(4, 44):
-        word = cells[4 * i - 4:4 * i]
-        if i % 4 == 0:
-            word = layer(stream, word[1:] + word[:1], None, None)
-            word[0][0] = [p ^ (0xFF if constant >> bit & 1 else 0) for bit, p in enumerate(word[0][0])]
-            constant = product(constant, 2)
-        cells += [sums(new, before) for new, before in zip(word, cells[4 * i - 16:4 * i - 12])]
-    return joined(cells)
+class Expansion:
+    """The key that the nodes made of the parts that they drew, and its round keys. The stream stands behind
+    the key schedule."""
+
+    def __init__(self, run, parts):
+        self.stream, self.products = Stream(run, "key"), Products()
+        self.zeros = [self.stream.generator(i, 0) for i in NODES]
+        key = self.summed(run, parts)
+        self.stream.at("expansion")
+        compared(self.stream, 1, circuit(run, "key schedule"), [key])
+        cells, constant = cells_of(key), 1
+        for i in range(4, 44):
+            word = cells[4 * i - 4:4 * i]
+            if i % 4 == 0:
+                word = layer(self.stream, word[1:] + word[:1], self.products, self.zeros)
+                word[0][0] = [p ^ (0xFF if constant >> bit & 1 else 0) for bit, p in enumerate(word[0][0])]
+                constant = product(constant, 2)
+            cells += [sums(new, before) for new, before in zip(word, cells[4 * i - 16:4 * i - 12])]
+        self.shares = joined(cells)
+        due = b"".join(round_keys(run.found("key")))
+        require(opened_of(self.shares) == due, "other round keys than those of the key")
+
+    def summed(self, run, parts):
+        """The shares of the key."""
+        stream = self.stream
+        stream.at("sum of parts")
+        random = [stream.generator(i, 1) for i in NODES]
+        inputs = []
+        for owner in NODES:
+            behind, last = (owner + 1) % 3, (owner + 2) % 3
+            shares = {owner: random[owner].next(16), behind: random[behind].next(16)}
+            shares[last] = stream.heard(owner, behind)
+            require(shares[last] == stream.heard(owner, last), f"P_{owner} sent two different shares")
+            inputs.append([shares[i] for i in NODES])
+            require(opened_of(inputs[-1]) == parts[owner], f"P_{owner} sent a part that it did not draw")
+        stream.exchange += 1
+        compared(stream, 0, circuit(run, "sum of keys"), inputs)
+        return [opened_of([shares[i] for shares in inputs]) for i in NODES]
 
 
-def mask_of(run):
-    """The shares of the client's first mask: what its first three seeds expand to."""
-    seeds = blake3.digest(blake3.IV, run.file["seeds"]["client"].encode(), 0, 96)
-    return [blake3.derive("polyclave 2026 component of a client's mask",
-                          struct.pack("<Q", c) + seeds[32 * c:32 * c + 32], 16) for c in NODES]
+def circuit(run, name, lanes=1):
+    """The context of the comparison of a circuit's inputs."""
+    return bytes.fromhex(run.file["circuits"][name]) + struct.pack("<Q", lanes)
 
 
-def encrypted_block(run):
-    """The nodes' products of the encrypted block, after all that comes before its proof was compared."""
-    keys, mask = round_keys_of(run), mask_of(run)
-    block = bytes.fromhex(run.file["client"]["block"])
-    masked = bytes(a ^ b ^ c ^ d for a, b, c, d in zip(block, *mask))
-    given = [bytes(a ^ b for a, b in zip(mask[0], masked)), *mask[1:]]
+def opened_of(shares):
+    return bytes(a ^ b ^ c for a, b, c in zip(*shares, strict=True))
+
+
+def mask_of(run, number, length):
+    """The shares of a mask of the client: what its seeds expand to. It drew three for each request."""
+    drawn = blake3.digest(blake3.IV, run.file["seeds"]["client"].encode(), 0, 96 * (number + 1))
+    seeds = [struct.pack("<Q", c) + drawn[96 * number + 32 * c:][:32] for c in NODES]
+    context = "polyclave 2026 commitment to a seed of a client's mask"
+    committed = [blake3.derive(context, seed) for seed in seeds]
+    request = bytes.fromhex(run.file["requests"][("block", "message")[number]])
+    require(b"".join(committed) in request, "the client committed to other seeds")
+    return [blake3.derive("polyclave 2026 component of a client's mask", seed, length) for seed in seeds]
+
+
+def masked(run, name, mask):
+    """What the client sent under a mask, which its request has."""
+    data = bytes.fromhex(run.file["client"][name])
+    sent = bytes(a ^ b for a, b in zip(data, opened_of(mask)))
+    require(sent in bytes.fromhex(run.file["requests"][name]), "the client sent something else")
+    return sent
+
+
+def encrypted_block(run, keys):
+    """The nodes' products of the encrypted block, from the shares of the round keys, after all that comes
+    before its proof was compared."""
+    mask = mask_of(run, 0, 16)
+    given = [bytes(a ^ b for a, b in zip(mask[0], masked(run, "block", mask))), *mask[1:]]
     stream, products = Stream(run, "block"), Products()
     stream.at("computation")
-    circuit = bytes.fromhex(run.file["circuits"]["encrypt"])
-    compared(stream, 0, circuit + struct.pack("<Q", 1), [given, keys])
+    compared(stream, 0, circuit(run, "encrypt"), [given, keys])
     zeros = [stream.generator(i, 0) for i in NODES]
     keys = [repeated(cell) for cell in cells_of(keys)]
-    state = [sums(a, b) for a, b in zip(cells_of(given), keys)]
+    return stream, products, joined(encrypted(stream, cells_of(given), keys, products, zeros))
+
+
+def encrypted(stream, state, keys, products, zeros, last=16):
+    """The circuit *encrypt*. Its last layer has so many lookups."""
+    state = [sums(a, b) for a, b in zip(state, keys)]
     for number in range(1, 11):
-        state = layer(stream, [state[(i + 4 * (i % 4)) % 16] for i in range(16)], products, zeros)
+        count = 16 if number < 10 else last
+        state = layer(stream, [state[(i + 4 * (i % 4)) % 16] for i in range(count)], products, zeros)
         if number < 10:
             column = [[state[i & 12 | (i + k) % 4] for k in range(4)] for i in range(16)]
             state = [sums(doubled(a), doubled(b), b, c, d) for a, b, c, d in column]
         state = [sums(cell, key) for cell, key in zip(state, keys[16 * number:])]
-    return stream, products, joined(state)
+    return state
