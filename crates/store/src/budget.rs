@@ -29,6 +29,9 @@ pub(super) struct Budgets {
 struct Meter {
     /// Blocks that count as spent on the disk, and are not: this process may spend them.
     held: u64,
+    /// The most blocks that counted as spent when some of them were reserved. A key with a smaller budget may
+    /// not spend them all.
+    reach: u64,
     /// Keys that paid from it and were deleted since the start, while others still pay from it.
     deleted: BTreeSet<[u8; 16]>,
     /// Nothing pays from it any more.
@@ -62,28 +65,37 @@ impl Budgets {
 
 impl Store {
     /// Spends blocks of a key from its account, which may have spent `limit` blocks in total then. All of
-    /// them or none.
+    /// them or none. Keys of one account may have different limits.
     pub fn spend(&self, (id, account): ([u8; 16], [u8; 16]), blocks: u64, limit: u64) -> Result<()> {
         let meter = self.budgets.meter(account);
         let mut meter = meter.lock();
         if meter.closed || meter.deleted.contains(&id) {
             return Err(StoreError::Deleted { id: hex::encode(id) });
         }
-        let needed = blocks.saturating_sub(meter.held);
+        let held = meter.held;
+        let left = |counted: u64| limit.saturating_sub(counted.saturating_sub(held));
+        if limit < meter.reach {
+            let counted = self.engine.read(|records| counted(records, account))?;
+            if blocks > left(counted) {
+                return Err(StoreError::Spent { left: left(counted) });
+            }
+        }
+        let needed = blocks.saturating_sub(held);
         if needed > 0 {
             let ahead = (limit / 64).clamp(1, MAX_AHEAD);
-            let held = meter.held;
-            meter.held += self.change_quietly(|changes| {
+            let (more, reach) = self.change_quietly(|changes| {
                 refuse_deleted(changes, id)?;
-                let counted: u64 = changes.get(Table::Spent, &account)?.unwrap_or(0);
+                let counted = counted(changes, account)?;
                 let free = limit.saturating_sub(counted);
                 if needed > free {
-                    return Err(StoreError::Spent { left: held.saturating_add(free) });
+                    return Err(StoreError::Spent { left: left(counted) });
                 }
                 let more = needed.max(ahead).min(free);
                 changes.put(Table::Spent, &account, &(counted + more))?;
-                Ok(more)
+                Ok((more, counted + more))
             })?;
+            meter.held += more;
+            meter.reach = meter.reach.max(reach);
         }
         meter.held -= blocks;
         Ok(())
@@ -117,8 +129,7 @@ impl Store {
         let meter = self.budgets.accounts.lock().get(&account).cloned();
         // Locked while it is read: a lease changes both.
         let meter = meter.as_ref().map(|meter| meter.lock());
-        let counted: u64 =
-            self.engine.read(|records| Ok(records.get(Table::Spent, &account)?.unwrap_or(0)))?;
+        let counted = self.engine.read(|records| counted(records, account))?;
         Ok(counted.saturating_sub(meter.map_or(0, |meter| meter.held)))
     }
 
@@ -148,6 +159,14 @@ impl Store {
         })
     }
 }
+
+/// How many blocks of an account count as spent on the disk, with all that any process holds.
+fn counted(records: &impl Records, account: [u8; 16]) -> Result<u64> {
+    Ok(records.get(Table::Spent, &account)?.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod interleavings;
 
 #[cfg(test)]
 mod tests {
