@@ -1,13 +1,14 @@
 //! Vault's API, as far as programs that use the transit engine ask for it.
 //!
 //! ```text
-//! route.rs (what is asked) -> here (who asks, and whether it may) -> keys.rs, messages.rs, transform.rs, local.rs, token.rs, sys.rs -> answer.rs
+//! route.rs (what is asked) -> here (who asks, and whether it may) -> keys.rs, messages.rs, codes.rs, transform.rs, local.rs, token.rs, sys.rs -> answer.rs
 //! log_in.rs (logins take no token)
 //! ```
 
 mod answer;
 mod body;
 mod ciphertext;
+mod codes;
 mod data;
 mod fields;
 mod keys;
@@ -191,6 +192,12 @@ impl Vault {
             route::What::Encrypt(key) => messages::encrypt(self, (caller, call), key, fields).await,
             route::What::Decrypt(key) => messages::decrypt(self, (caller, call), key, fields).await,
             route::What::Rewrap(key) => messages::rewrap(self, (caller, call), key, fields).await,
+            route::What::Hmac { key, algorithm } => {
+                codes::hmac(self, (caller, call), (key, algorithm.as_deref()), fields).await
+            }
+            route::What::Verify { key, algorithm } => {
+                codes::verify(self, (caller, call), (key, algorithm.as_deref()), fields).await
+            }
             route::What::DataKey { key, shown } => {
                 messages::data_key(self, (caller, call), (key, *shown), fields).await
             }

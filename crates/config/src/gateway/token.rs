@@ -7,7 +7,7 @@ use crate::policy::{check_pattern, fits};
 use crate::{Error, Result};
 
 /// The rights that a gateway can use.
-pub const TOKEN_RIGHTS: [Right; 10] = [
+pub const TOKEN_RIGHTS: [Right; 11] = [
     Right::Generate,
     Right::List,
     Right::Delete,
@@ -16,6 +16,7 @@ pub const TOKEN_RIGHTS: [Right; 10] = [
     Right::Random,
     Right::Configure,
     Right::Rewrap,
+    Right::Mac,
     Right::Tokenize,
     Right::Observe,
 ];

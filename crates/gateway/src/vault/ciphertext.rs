@@ -1,5 +1,5 @@
 //! A ciphertext as text: `vault:vV:` and base64 of nonce, ciphertext and tag, where V is the version of the
-//! key.
+//! key. A code of HMAC has the same form.
 
 use std::fmt;
 
@@ -32,17 +32,24 @@ impl fmt::Display for AsText<'_> {
 /// The version and the bytes. What is wrong with a text tells nothing of a key, so each mistake has its own
 /// words, as in Vault.
 pub(super) fn parse(text: &str) -> Result<(u32, Vec<u8>), Failure> {
-    let wrong = |what: &str| Failure::Bad(format!("invalid ciphertext: {what}"));
-    let rest = text.strip_prefix(PREFIX).ok_or_else(|| wrong("no prefix"))?;
-    let (version, encoded) = rest.split_once(':').ok_or_else(|| wrong("wrong number of fields"))?;
-    let digits = version.bytes().all(|b| b.is_ascii_digit()) && !version.starts_with('0');
-    let version = version.parse().ok().filter(|_| digits);
-    let version: u32 = version.ok_or_else(|| wrong("version number could not be decoded"))?;
+    let wrong = |why: &str| Failure::Bad(format!("invalid ciphertext: {why}"));
+    let (version, encoded) = versioned(text, "ciphertext")?;
     let bytes = STANDARD.decode(encoded).map_err(|_| wrong("could not decode base64"))?;
     match bytes.len() < AROUND {
         true => Err(wrong("it is shorter than a nonce and a tag")),
         false => Ok((version, bytes)),
     }
+}
+
+/// The version of the key, and what stands behind it. `what` says in errors what the text is.
+pub(super) fn versioned<'t>(text: &'t str, what: &str) -> Result<(u32, &'t str), Failure> {
+    let wrong = |why: &str| Failure::Bad(format!("invalid {what}: {why}"));
+    let rest = text.strip_prefix(PREFIX).ok_or_else(|| wrong("no prefix"))?;
+    let (version, encoded) = rest.split_once(':').ok_or_else(|| wrong("wrong number of fields"))?;
+    let digits = version.bytes().all(|b| b.is_ascii_digit()) && !version.starts_with('0');
+    let version = version.parse().ok().filter(|_| digits);
+    let version = version.ok_or_else(|| wrong("version number could not be decoded"))?;
+    Ok((version, encoded))
 }
 
 #[cfg(test)]

@@ -27,11 +27,12 @@ pub(super) type Outcome = (Option<String>, Result<Message, Failure>);
 /// One thing that is told of a message.
 pub(crate) enum Datum {
     Number(u32),
+    Flag(bool),
     Text(Zeroizing<String>),
     /// In base64.
     Plaintext(Zeroizing<Vec<u8>>),
-    /// As text, with the version of its key.
-    Ciphertext(u32, Vec<u8>),
+    /// A ciphertext or a code, as text with the version of its key.
+    Versioned(u32, Vec<u8>),
 }
 
 impl From<Map<String, Value>> for Data {
@@ -70,10 +71,10 @@ fn of_value(value: &Value) -> usize {
 
 fn of_message(message: &Message) -> usize {
     let of = |datum: &Datum| match datum {
-        Datum::Number(_) => 10,
+        Datum::Number(_) | Datum::Flag(_) => 10,
         Datum::Text(text) => text.len(),
         Datum::Plaintext(bytes) => bytes.len().div_ceil(3) * 4,
-        Datum::Ciphertext(_, bytes) => bytes.len().div_ceil(3) * 4 + 20,
+        Datum::Versioned(_, bytes) => bytes.len().div_ceil(3) * 4 + 20,
     };
     message.iter().map(|(name, datum)| name.len() + of(datum) + 8).sum()
 }
@@ -122,9 +123,10 @@ impl Serialize for Datum {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Datum::Number(number) => to.serialize_u32(*number),
+            Datum::Flag(flag) => to.serialize_bool(*flag),
             Datum::Text(text) => to.serialize_str(text),
             Datum::Plaintext(bytes) => to.collect_str(&Base64Display::new(bytes, &STANDARD)),
-            Datum::Ciphertext(version, bytes) => to.collect_str(&ciphertext::as_text(*version, bytes)),
+            Datum::Versioned(version, bytes) => to.collect_str(&ciphertext::as_text(*version, bytes)),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Keys: made, shown, listed, rotated, configured and deleted. A key that nodes keep is one of the API if it
-//! is of AES and for GCM.
+//! is of AES and for GCM, or for HMAC.
 
 use std::collections::BTreeSet;
 
 use polyclave_api::{KeyInfo, MAX_BLOCKS, Mode, NewKey, Origin, Reason, Right};
+use polyclave_cipher::hmac;
 use polyclave_client::Error;
 use serde_json::{Map, Value, json};
 
@@ -12,8 +13,19 @@ use super::fields::Fields;
 use super::{Caller, Vault};
 use crate::failure::Failure;
 
-/// The types of keys, with the ciphers of the nodes.
-const TYPES: [(&str, &str); 2] = [("aes256-gcm96", "aes-256"), ("aes128-gcm96", "aes-128")];
+/// A type of keys.
+struct Type {
+    name: &'static str,
+    /// What the nodes call it.
+    cipher: &'static str,
+    mode: Mode,
+}
+
+const TYPES: [Type; 3] = [
+    Type { name: "aes256-gcm96", cipher: "aes-256", mode: Mode::Gcm },
+    Type { name: "aes128-gcm96", cipher: "aes-128", mode: Mode::Gcm },
+    Type { name: "hmac", cipher: hmac::NAME, mode: Mode::Hmac },
+];
 
 /// `keys`: the names that the token may list.
 pub(super) async fn list(vault: &Vault, caller: &Caller) -> Result<Answer, Failure> {
@@ -42,20 +54,18 @@ pub(super) async fn create(
         refuse_if_set(fields, property)?;
     }
     refuse_auto_rotation(fields)?;
-    if fields.number("key_size")?.unwrap_or_default() != 0 {
-        return Err(Failure::Bad("key_size is not valid for keys of AES".into()));
-    }
-    let wanted = fields.text("type")?.filter(|text| !text.is_empty()).unwrap_or(TYPES[0].0);
-    let Some((_, cipher)) = TYPES.iter().find(|(name, _)| *name == wanted) else {
+    let wanted = fields.text("type")?.filter(|text| !text.is_empty()).unwrap_or(TYPES[0].name);
+    let Some(of_type) = TYPES.iter().find(|one| one.name == wanted) else {
         let shown: String = wanted.chars().take(64).collect();
         return Err(Failure::Bad(format!(
-            "unknown key type {shown}; this gateway has aes256-gcm96 and aes128-gcm96"
+            "unknown key type {shown}; this gateway has aes256-gcm96, aes128-gcm96 and hmac"
         )));
     };
+    check_size(of_type, fields.number("key_size")?.unwrap_or_default())?;
     if let Some(versions) = known(vault, caller, key).await? {
         return Ok(Answer::Data(described(&versions).into(), vec![format!("key {key} already existed")]));
     }
-    let new = NewKey::for_modes(key, cipher, &[Mode::Gcm], MAX_BLOCKS);
+    let new = NewKey::for_modes(key, of_type.cipher, &[of_type.mode], MAX_BLOCKS);
     let made = caller.asker.change(&vault.queue, move |client| match client.generate(new) {
         // Somebody else made it meanwhile.
         Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Key => Ok(false),
@@ -170,20 +180,35 @@ async fn known(vault: &Vault, caller: &Caller, key: &str) -> Result<Option<Vec<K
 }
 
 fn is_of_api(info: &KeyInfo) -> bool {
-    type_of(info).is_some() && info.properties.modes.contains(&Mode::Gcm) && info.component.is_none()
+    type_of(info).is_some() && info.component.is_none()
 }
 
-fn type_of(info: &KeyInfo) -> Option<&'static str> {
-    TYPES.iter().find(|(_, cipher)| *cipher == info.properties.cipher).map(|(name, _)| *name)
+fn type_of(info: &KeyInfo) -> Option<&'static Type> {
+    let NewKey { cipher, modes, .. } = &info.properties;
+    TYPES.iter().find(|one| one.cipher == cipher && modes.contains(&one.mode))
+}
+
+/// Refuses another size than keys of a type have.
+fn check_size(of_type: &Type, bytes: i64) -> Result<(), Failure> {
+    match (of_type.mode, bytes) {
+        (_, 0) => Ok(()),
+        (Mode::Hmac, bytes) if usize::try_from(bytes) == Ok(hmac::BLOCK) => Ok(()),
+        (Mode::Hmac, _) => Err(Failure::Bad(format!(
+            "key_size must be {}, or be left out: the nodes make keys for HMAC of so many bytes",
+            hmac::BLOCK
+        ))),
+        _ => Err(Failure::Bad("key_size is not valid for keys of AES".into())),
+    }
 }
 
 fn described(versions: &[KeyInfo]) -> Map<String, Value> {
     let newest = &versions[0];
+    let encrypts = newest.properties.modes.contains(&Mode::Gcm);
     let usable = versions.iter().filter(|info| info.version >= newest.least_version);
     let keys: Map<String, Value> = usable.map(|info| (info.version.to_string(), info.made.into())).collect();
     let fields = [
         ("name", json!(newest.properties.name)),
-        ("type", json!(type_of(newest))),
+        ("type", json!(type_of(newest).map(|one| one.name))),
         ("keys", Value::Object(keys)),
         ("latest_version", json!(newest.version)),
         ("min_available_version", json!(0)),
@@ -195,8 +220,8 @@ fn described(versions: &[KeyInfo]) -> Map<String, Value> {
         ("allow_plaintext_backup", json!(false)),
         ("auto_rotate_period", json!(0)),
         ("imported_key", json!(newest.origin != Origin::Generated)),
-        ("supports_encryption", json!(true)),
-        ("supports_decryption", json!(true)),
+        ("supports_encryption", json!(encrypts)),
+        ("supports_decryption", json!(encrypts)),
         ("supports_derivation", json!(false)),
         ("supports_signing", json!(false)),
     ];

@@ -24,7 +24,7 @@ use crate::versions::{Found, Source};
 const AT_ONCE: usize = 8;
 
 /// The caller and its call.
-type Ask<'a> = (&'a Caller, &'a Call);
+pub(super) type Ask<'a> = (&'a Caller, &'a Call);
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
 /// `encrypt/N`.
@@ -245,7 +245,7 @@ fn status_of(failure: &Failure) -> StatusCode {
 }
 
 fn encrypted_as(version: u32, bytes: Vec<u8>) -> Message {
-    vec![("ciphertext", Datum::Ciphertext(version, bytes)), ("key_version", Datum::Number(version))]
+    vec![("ciphertext", Datum::Versioned(version, bytes)), ("key_version", Datum::Number(version))]
 }
 
 fn ciphertext_of(item: &Fields) -> Result<(u32, Vec<u8>)> {
@@ -272,7 +272,7 @@ fn additional(item: &Fields) -> Result<Vec<u8>> {
     }
 }
 
-fn base64(text: &str, name: &str) -> Result<Vec<u8>> {
+pub(super) fn base64(text: &str, name: &str) -> Result<Vec<u8>> {
     STANDARD.decode(text).map_err(|_| bad(&format!("failed to base64-decode {name}")))
 }
 

@@ -26,6 +26,14 @@ pub(super) enum What {
     Encrypt(String),
     Decrypt(String),
     Rewrap(String),
+    Hmac {
+        key: String,
+        algorithm: Option<String>,
+    },
+    Verify {
+        key: String,
+        algorithm: Option<String>,
+    },
     DataKey {
         key: String,
         /// Whether it is given in the clear, too.
@@ -97,6 +105,8 @@ impl Call {
             What::Encrypt(_)
             | What::Decrypt(_)
             | What::Rewrap(_)
+            | What::Hmac { .. }
+            | What::Verify { .. }
             | What::Transform { .. }
             | What::Hash { .. } => 32 << 20,
             _ => 64 << 10,
@@ -115,6 +125,8 @@ impl Call {
             What::Encrypt(_) => "encrypt",
             What::Decrypt(_) => "decrypt",
             What::Rewrap(_) => "rewrap",
+            What::Hmac { .. } => "hmac",
+            What::Verify { .. } => "verify",
             What::DataKey { .. } => "data-key",
             What::Transform { direction: Direction::Encode, .. } => "encode",
             What::Transform { direction: Direction::Decode, .. } => "decode",
@@ -140,6 +152,8 @@ impl Call {
             | What::Encrypt(key)
             | What::Decrypt(key)
             | What::Rewrap(key)
+            | What::Hmac { key, .. }
+            | What::Verify { key, .. }
             | What::DataKey { key, .. } => key,
             _ => "",
         }
@@ -157,6 +171,8 @@ impl Call {
             What::Encrypt(_) | What::DataKey { .. } => Right::Encrypt,
             What::Decrypt(_) => Right::Decrypt,
             What::Rewrap(_) => Right::Rewrap,
+            // Nodes do not distinguish either: they compute a code.
+            What::Hmac { .. } | What::Verify { .. } => Right::Mac,
             // With which key, the body says.
             What::Transform { .. } => return Some((Right::Tokenize, None)),
             What::Hash { .. }
@@ -213,6 +229,10 @@ impl Call {
             ],
             What::Encrypt(_) => &ENCRYPT,
             What::Decrypt(_) | What::Rewrap(_) => &DECRYPT,
+            What::Hmac { .. } => &["input", "algorithm", "key_version", "batch_input"],
+            What::Verify { .. } => {
+                &["input", "hmac", "signature", "cmac", "hash_algorithm", "algorithm", "batch_input"]
+            }
             What::DataKey { .. } => &["bits", "context", "nonce", "key_version", "associated_data"],
             What::Transform { .. } => &[
                 "value",
@@ -263,6 +283,14 @@ fn what(verb: Verb, parts: &[&str]) -> Result<What, Failure> {
         ["transit", "encrypt", name] => only(Verb::Write, What::Encrypt(key(name)?)),
         ["transit", "decrypt", name] => only(Verb::Write, What::Decrypt(key(name)?)),
         ["transit", "rewrap", name] => only(Verb::Write, What::Rewrap(key(name)?)),
+        ["transit", "hmac", name] => only(Verb::Write, What::Hmac { key: key(name)?, algorithm: None }),
+        ["transit", "hmac", name, algorithm] => {
+            only(Verb::Write, What::Hmac { key: key(name)?, algorithm: Some((*algorithm).into()) })
+        }
+        ["transit", "verify", name] => only(Verb::Write, What::Verify { key: key(name)?, algorithm: None }),
+        ["transit", "verify", name, algorithm] => {
+            only(Verb::Write, What::Verify { key: key(name)?, algorithm: Some((*algorithm).into()) })
+        }
         ["transit", "datakey", "plaintext", name] => {
             only(Verb::Write, What::DataKey { key: key(name)?, shown: true })
         }

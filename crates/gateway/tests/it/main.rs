@@ -1,6 +1,7 @@
 //! A gateway and its nodes in one process, asked as programs ask it: over HTTP, TLS and gRPC.
 
 mod aws;
+mod codes;
 mod common;
 mod floods;
 mod go_programs;

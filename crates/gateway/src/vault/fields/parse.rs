@@ -22,6 +22,10 @@ const OF_ITEMS: &[&str] = &[
     "value",
     "transformation",
     "tweak",
+    "input",
+    "hmac",
+    "signature",
+    "cmac",
 ];
 /// The most names of unknown fields that are told, and the most characters of each.
 const MAX_UNKNOWN: usize = 16;
