@@ -5,7 +5,7 @@
 //! ```text
 //! compact.rs (the parts of a token), strict.rs (JSON without two meanings)
 //!     |
-//! public_keys.rs (JWKS, PEM; signatures, by ring) <- source.rs (a file, or an issuer) <- fetch.rs (HTTPS)
+//! public_keys.rs (JWKS, PEM; signatures, by ring) <- source.rs (a file, or an issuer) <- kept.rs (for how long), fetch.rs (HTTPS)
 //!     |
 //! claims.rs (times, audience, whose it is), single_use.rs; failures.rs (how often somebody may be wrong)
 //! ```
@@ -25,6 +25,7 @@ mod failures;
 mod fetch;
 #[cfg(test)]
 mod fuzz;
+mod kept;
 mod public_keys;
 mod refused;
 mod single_use;
@@ -66,9 +67,10 @@ impl Login {
         Ok(Login { settings: settings.clone(), source, used })
     }
 
-    /// How many keys of the issuer can be used. The issuer is asked for them, if they are not in a file.
-    pub(crate) async fn keys(&self) -> std::result::Result<usize, Refused> {
-        Ok(self.source.keys(&|_| true).await?.usable())
+    /// How many keys of the issuer can be used, or why there are none. The issuer is asked for them, if they
+    /// are not in a file.
+    pub(crate) async fn keys(&self) -> std::result::Result<usize, String> {
+        Ok(self.source.keys(|_| true).await?.usable())
     }
 
     /// Whose token it is, if it is a good one that may be used for a role.
@@ -81,7 +83,9 @@ impl Login {
         if !self.settings.algorithms.contains(&token.algorithm) {
             return Err(Refused::AlgorithmNotAllowed(token.algorithm.name()));
         }
-        let keys = self.source.keys(&|keys| keys.knows(token.key_id.as_deref())).await?;
+        let are_needed = |keys: &public_keys::PublicKeys| keys.knows(token.key_id.as_deref());
+        // Why is in the log: a stranger need not know the issuer's server.
+        let keys = self.source.keys(are_needed).await.map_err(|_| Refused::NoKeys)?;
         keys.verify(&token)?;
         let now = SystemTime::now();
         let claims = strict::object(&token.claims()?).map_err(|flaw| Refused::Json("claims", flaw))?;

@@ -78,8 +78,8 @@ pub(crate) enum Refused {
         "more tokens for single use were used than there is memory for; ask again when some have expired"
     )]
     UsedUp,
-    #[error("the keys of its issuer cannot be had: {0}")]
-    NoKeys(String),
+    #[error("the keys of its issuer cannot be had; the gateway's log says why")]
+    NoKeys,
     #[error("the settings of this login have changed meanwhile; ask again")]
     Changed,
     #[error("the gateway has no random bytes: {0}")]
@@ -89,6 +89,6 @@ pub(crate) enum Refused {
 impl Refused {
     /// Whether the cause is not the caller's token.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self, Refused::UsedUp | Refused::NoKeys(_) | Refused::Changed | Refused::System(_))
+        matches!(self, Refused::UsedUp | Refused::NoKeys | Refused::Changed | Refused::System(_))
     }
 }

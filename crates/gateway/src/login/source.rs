@@ -3,44 +3,49 @@
 //! Keys of a file are read again when the file has changed. Keys of a server are asked for again when they
 //! are some minutes old, and when a token names a key that is not among them: so keys that the issuer
 //! withdraws end, and new ones work at once. The server is never asked more often than every few seconds. If
-//! it does not answer, the keys of before are good for an hour.
+//! it does not answer, the keys of before are good for an hour (`kept.rs`).
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use polyclave_config::{GatewayLogin, KeysPlace};
 use serde_json::Value;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::fetch;
+use super::kept::{Kept, Times};
 use super::public_keys::{MAX_DOCUMENT, PublicKeys};
-use super::refused::Refused;
 use super::strict;
 use crate::mark::Mark;
 use crate::{Error, Result};
 
-/// Keys of a server are good for this time without asking again, and for that time if it does not answer.
-const FRESH: Duration = Duration::from_secs(300);
-const GOOD: Duration = Duration::from_secs(3600);
-/// The time between two questions to a server.
-const PAUSE: Duration = Duration::from_secs(5);
+/// The times of a server's keys.
+const TIMES: Times = Times {
+    fresh: Duration::from_secs(300),
+    good: Duration::from_secs(3600),
+    pause: Duration::from_secs(5),
+    patience: Duration::from_secs(1),
+};
+/// How long a server has to say where its keys are, and to give them.
+const WITHIN: Duration = Duration::from_secs(5);
 
 /// See the [module](self).
 pub(super) enum Source {
     File(KeysFile),
-    Server(Box<Server>),
+    Server(Arc<Server>, Arc<Kept>),
 }
 
 impl Source {
     /// The source of a login. Files that are missing or wrong are an error; a server is not asked yet.
     pub(super) fn new(login: &GatewayLogin) -> Result<Source> {
         let server = |place, authorities: &Path| {
-            let (known, asked) = Default::default();
-            Ok(Source::Server(Box::new(Server { place, tls: fetch::tls(authorities)?, known, asked })))
+            let server = Server { place, tls: fetch::tls(authorities)? };
+            Ok(Source::Server(Arc::new(server), Arc::new(Kept::new(TIMES))))
         };
         match login.keys_place() {
             Some(KeysPlace::File(path)) => KeysFile::read(path).map(Source::File),
@@ -52,14 +57,17 @@ impl Source {
         }
     }
 
-    /// The keys. A server is asked again if they are not the ones that are needed.
+    /// The keys, or why there are none. A server is asked again if they are not the ones that are needed.
     pub(super) async fn keys(
         &self,
-        are_needed: &(dyn Fn(&PublicKeys) -> bool + Sync),
-    ) -> std::result::Result<Arc<PublicKeys>, Refused> {
+        are_needed: impl Fn(&PublicKeys) -> bool,
+    ) -> std::result::Result<Arc<PublicKeys>, String> {
         match self {
             Source::File(file) => Ok(file.keys()),
-            Source::Server(server) => server.keys(are_needed).await.map_err(Refused::NoKeys),
+            Source::Server(server, kept) => {
+                let server = server.clone();
+                kept.keys(are_needed, || async move { server.ask().await }).await
+            }
         }
     }
 }
@@ -72,9 +80,11 @@ pub(super) struct KeysFile {
 
 impl KeysFile {
     fn read(path: &Path) -> Result<KeysFile> {
+        let wrong = |detail| Error::KeysFile { path: path.into(), detail };
         // Before it is read: a change meanwhile is noticed with the next login.
         let mark = Mark::of(path);
-        let keys = read(path).map_err(|detail| Error::KeysFile { path: path.into(), detail })?;
+        let document = read(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let keys = PublicKeys::parse(&document).map_err(wrong)?;
         Ok(KeysFile { path: path.into(), read: Mutex::new((mark, Arc::new(keys))) })
     }
 
@@ -82,8 +92,12 @@ impl KeysFile {
         let mark = Mark::of(&self.path);
         let mut last = self.read.lock();
         if mark != last.0 {
-            last.0 = mark;
-            match read(&self.path) {
+            // A file that cannot be read now is tried again with the next login.
+            let parsed = read(&self.path).map_err(|e| format!("cannot be read: {e}")).and_then(|document| {
+                last.0 = mark;
+                PublicKeys::parse(&document)
+            });
+            match parsed {
                 Ok(keys) => last.1 = Arc::new(keys),
                 Err(why) => {
                     let file = self.path.display();
@@ -95,22 +109,17 @@ impl KeysFile {
     }
 }
 
-fn read(path: &Path) -> std::result::Result<PublicKeys, String> {
-    let unreadable = |e: std::io::Error| format!("cannot be read: {e}");
-    let file = File::open(path).map_err(unreadable)?;
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut document = Vec::new();
     // One byte more than there may be: then it is too long.
-    file.take(MAX_DOCUMENT as u64 + 1).read_to_end(&mut document).map_err(unreadable)?;
-    PublicKeys::parse(&document)
+    File::open(path)?.take(MAX_DOCUMENT as u64 + 1).read_to_end(&mut document)?;
+    Ok(document)
 }
 
-/// Keys of a server.
+/// A server that has keys.
 pub(super) struct Server {
     place: Place,
     tls: TlsConnector,
-    known: Mutex<Option<Known>>,
-    /// What came of the last question. Who asks has this lock.
-    asked: tokio::sync::Mutex<Option<Asked>>,
 }
 
 enum Place {
@@ -118,62 +127,14 @@ enum Place {
     Issuer(String),
 }
 
-#[derive(Clone)]
-struct Known {
-    keys: Arc<PublicKeys>,
-    at: Instant,
-}
-
-struct Asked {
-    at: Instant,
-    trouble: Option<String>,
-}
-
 impl Server {
-    async fn keys(
-        &self,
-        are_needed: &(dyn Fn(&PublicKeys) -> bool + Sync),
-    ) -> std::result::Result<Arc<PublicKeys>, String> {
-        if let Some(keys) = self.known_for(FRESH).filter(|keys| are_needed(keys)) {
-            return Ok(keys);
-        }
-        let mut asked = match self.asked.try_lock() {
-            Ok(asked) => asked,
-            Err(_) => {
-                // Somebody asks already. Nobody waits for that whose key is known.
-                if let Some(keys) = self.known_for(GOOD).filter(|keys| are_needed(keys)) {
-                    return Ok(keys);
-                }
-                self.asked.lock().await
-            }
-        };
-        let lately = asked.as_ref().is_some_and(|asked| asked.at.elapsed() < PAUSE);
-        if !lately {
-            // Before it is asked: a caller that goes away in the middle ends this.
-            *asked = Some(Asked { at: Instant::now(), trouble: None });
-            let outcome = self.ask().await;
-            let trouble = outcome.as_ref().err().cloned();
-            if let Ok(keys) = outcome {
-                *self.known.lock() = Some(Known { keys: Arc::new(keys), at: Instant::now() });
-            }
-            if let Some(why) = &trouble {
-                tracing::warn!(why, "an issuer's keys could not be fetched");
-            }
-            *asked = Some(Asked { at: Instant::now(), trouble });
-        }
-        self.known_for(GOOD).ok_or_else(|| {
-            let trouble = asked.as_ref().and_then(|asked| asked.trouble.clone());
-            trouble.unwrap_or_else(|| "its server was asked a moment ago; ask again in some seconds".into())
-        })
-    }
-
-    /// The keys, if they are not older than this.
-    fn known_for(&self, good_for: Duration) -> Option<Arc<PublicKeys>> {
-        let known = self.known.lock();
-        known.as_ref().filter(|known| known.at.elapsed() < good_for).map(|known| known.keys.clone())
-    }
-
     async fn ask(&self) -> std::result::Result<PublicKeys, String> {
+        let (Place::Url(place) | Place::Issuer(place)) = &self.place;
+        let late = |_| Err(format!("{place}: it did not answer within {} s", WITHIN.as_secs()));
+        timeout(WITHIN, self.fetch()).await.unwrap_or_else(late)
+    }
+
+    async fn fetch(&self) -> std::result::Result<PublicKeys, String> {
         let url = match &self.place {
             Place::Url(url) => url.clone(),
             Place::Issuer(issuer) => {

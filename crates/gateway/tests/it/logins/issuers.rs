@@ -1,7 +1,10 @@
 //! Keys from an issuer's server: rotation, and servers that do what they should not.
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use polyclave_config::GatewaySettings;
 use serde_json::json;
 
 use super::{Files, alone, ask, caller, claims, log_in, login, token_of};
@@ -16,6 +19,42 @@ fn of_server(files: &Files, server: &KeyServer) -> String {
 /// Logs in as one of many callers.
 fn try_as(world: &World, number: usize, token: &str) -> Answer {
     ask("/v1/auth/jwt/login", &json!({ "role": "ci", "jwt": token })).from(caller(number), world.address())
+}
+
+/// Why the gateway has no keys: callers are told only that it is so, and `gateway check` tells why.
+fn trouble(world: &World, token: &str) -> String {
+    let refused = log_in(world, token);
+    assert_eq!(refused.status, 503, "{refused:?}");
+    let errors = refused.errors();
+    assert!(errors.ends_with("cannot be had; the gateway's log says why"), "{errors}");
+    let settings = GatewaySettings::load(&world.file()).expect("read");
+    let mut logins = polyclave_gateway::check(&settings).expect("checked").logins;
+    logins.remove(0).expect_err("no keys")
+}
+
+#[test]
+fn a_caller_that_goes_away_while_keys_are_fetched_stops_nobody() {
+    let (files, signer) = (Files::new(), Signer::p256("one"));
+    let server = KeyServer::start("localhost");
+    let behaviour = Behaviour::default().with("/keys", &jwks(&[&signer]));
+    server.behave(Behaviour { silence: Duration::from_secs(2), ..behaviour });
+    let world = alone(&of_server(&files, &server));
+    let token = signer.token(&claims());
+    let body = json!({ "role": "ci", "jwt": token }).to_string();
+    let mut stream = TcpStream::connect(world.address()).expect("connected");
+    let head =
+        format!("POST /v1/auth/jwt/login HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all([head, body].concat().as_bytes()).expect("sent");
+    let until = Instant::now() + PATIENCE;
+    while server.times_asked() < 1 {
+        assert!(Instant::now() < until, "the issuer is not asked");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(stream);
+    // The gateway has noticed that it is closed.
+    std::thread::sleep(Duration::from_millis(500));
+    token_of(&log_in(&world, &token));
+    assert_eq!(server.times_asked(), 1);
 }
 
 #[test]
@@ -103,9 +142,8 @@ fn an_issuer_says_where_its_keys_are() {
     ] {
         let behaviour = Behaviour::default().with(at, &document).with("/keys", &jwks(&[&signer]));
         server.behave(behaviour);
-        let refused = log_in(&alone(&settings), &token);
-        assert_eq!(refused.status, 503, "{part}: {refused:?}");
-        assert!(refused.errors().contains(part), "{part}: {refused:?}");
+        let why = trouble(&alone(&settings), &token);
+        assert!(why.contains(part), "{part}: {why}");
     }
     let right = document(&issuer, &server.url("/keys?all=1"));
     server.behave(Behaviour::default().with(at, &right).with("/keys?all=1", &jwks(&[&signer])));
@@ -146,17 +184,15 @@ fn a_server_that_does_what_it_should_not_gives_no_keys_and_an_error_says_what_it
         server.behave(Behaviour { answers: [(path.clone(), bytes)].into(), ..Behaviour::default() });
         // At another address, so that the gateway asks at once.
         replace(&world.file(), &text.replace("/keys", &path));
-        let refused = log_in(&world, &token);
-        assert_eq!(refused.status, 503, "{part}: {refused:?}");
-        let errors = refused.errors();
-        assert!(errors.contains(part) && errors.contains(&server.url(&path)), "{part}: {errors}");
+        let why = trouble(&world, &token);
+        assert!(why.contains(part) && why.contains(&server.url(&path)), "{part}: {why}");
     }
     assert_eq!(elsewhere.times_asked(), 0, "where it was redirected to");
 
     server.behave(Behaviour { silence: PATIENCE, ..Behaviour::default() });
     let began = now();
-    let refused = log_in(&alone(&settings), &token);
-    assert!(refused.errors().contains("it did not answer within 5 s"), "{refused:?}");
+    let why = trouble(&alone(&settings), &token);
+    assert!(why.contains("it did not answer within 5 s"), "{why}");
     assert!(now() - began < 60);
 }
 
@@ -166,21 +202,22 @@ fn a_server_with_another_certificate_or_none_gives_no_keys() {
     let (own, stranger) = (KeyServer::start("localhost"), KeyServer::start("localhost"));
     let of_other_name = KeyServer::start("issuer.example");
     let plain = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let refused = |server: &KeyServer, url: String| {
+    let world = |server: &KeyServer, url: &str| {
         server.behave(Behaviour::default().with("/keys", &jwks(&[&signer])));
         let authorities = files.write("authority.pem", &server.certificate);
         let settings = login(&format!("keys_url = '{url}'\nauthorities = {authorities:?}"), "");
-        log_in(&alone(&settings), &signer.token(&claims()))
+        alone(&settings)
     };
-    token_of(&refused(&own, own.url("/keys")));
+    let token = signer.token(&claims());
+    token_of(&log_in(&world(&own, &own.url("/keys")), &token));
     for (server, url) in [(&own, stranger.url("/keys")), (&of_other_name, of_other_name.url("/keys"))] {
-        let answer = refused(server, url);
-        assert!(answer.status == 503 && answer.errors().contains("no TLS 1.3 with it"), "{answer:?}");
+        let why = trouble(&world(server, &url), &token);
+        assert!(why.contains("no TLS 1.3 with it"), "{why}");
     }
     let port = plain.local_addr().expect("an address").port();
     drop(plain);
-    let answer = refused(&own, format!("https://localhost:{port}/keys"));
-    assert!(answer.status == 503 && answer.errors().contains("cannot connect"), "{answer:?}");
+    let why = trouble(&world(&own, &format!("https://localhost:{port}/keys")), &token);
+    assert!(why.contains("cannot connect"), "{why}");
     assert_eq!((stranger.times_asked(), of_other_name.times_asked()), (0, 0), "they were told nothing");
 }
 
@@ -190,6 +227,8 @@ fn a_file_of_keys_is_read_again_when_it_has_changed() {
     let world = alone(&files.login(&[&old], "", ""));
     token_of(&log_in(&world, &old.token(&claims())));
     files.write("issuer.jwks", "half a fi");
+    token_of(&log_in(&world, &old.token(&claims())));
+    std::fs::remove_file(files.0.path().join("issuer.jwks")).expect("removed");
     token_of(&log_in(&world, &old.token(&claims())));
     files.write("issuer.jwks", &jwks(&[&new]));
     token_of(&log_in(&world, &new.token(&claims())));
