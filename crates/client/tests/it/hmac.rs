@@ -240,7 +240,7 @@ fn a_key_for_hmac_is_wrapped_and_comes_back() {
 }
 
 /// So many keys move together that a pair evaluates their check values in pieces.
-const MOVED: usize = 9;
+const MOVED: u64 = 9;
 
 /// The states of keys go into fresh shares, and into those of a pair.
 #[test]
