@@ -75,18 +75,15 @@ impl Traces {
             }
             _ => tracing::Span::none(),
         };
-        let answered = CURRENT.scope(trace.clone(), answer).instrument(in_log).await;
-        if let Some(Trace { recording: Some(recording), .. }) = trace {
-            recording.lock().forget_without_parts();
-        }
-        answered
+        CURRENT.scope(trace, answer).instrument(in_log).await
     }
 
     fn of(&self, headers: &HeaderMap) -> Option<Trace> {
         let mut named = headers.get_all("traceparent").iter();
         let (Some(header), None) = (named.next(), named.next()) else { return None };
         let context = TraceContext::parse(header.as_bytes())?;
-        let begin = |exporter| Recording::begin(exporter, context, "request");
+        // A request that is dropped halfway was perhaps a stranger's, too.
+        let begin = |exporter| Recording::begin(exporter, context, "request").map(Recording::only_with_parts);
         let recording = self.exporter.as_ref().and_then(begin);
         let context = recording.as_ref().map_or(context, Recording::context);
         let recording = recording.map(|recording| Arc::new(Mutex::new(recording)));

@@ -38,6 +38,8 @@ pub struct Recording {
     /// By name of a node: how many milliseconds were waited for it in all.
     waits: Vec<(String, f64)>,
     failed: bool,
+    /// Whether it is sent only if it had parts.
+    needs_parts: bool,
 }
 
 impl Recording {
@@ -61,6 +63,7 @@ impl Recording {
             sums: Vec::new(),
             waits: Vec::new(),
             failed: false,
+            needs_parts: false,
         };
         recording.begin_part_at(name, now);
         Some(recording)
@@ -106,28 +109,38 @@ impl Recording {
         }
     }
 
-    /// Says something about the innermost part.
+    /// Says something about the innermost part, in place of what was said under this name before. So a batch
+    /// of many items says it once.
     pub fn note(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) {
-        if let Some(open) = self.open.last_mut() {
-            open.attributes.push((name.into(), value.into()));
+        let Some(open) = self.open.last_mut() else { return };
+        let (name, value) = (name.into(), value.into());
+        match open.attributes.iter_mut().find(|(of, _)| *of == name) {
+            Some((_, before)) => *before = value,
+            None => open.attributes.push((name, value)),
         }
     }
 
     /// Says that the innermost part has waited for a node.
     pub(crate) fn wait(&mut self, node: &str, waited: Duration) {
         let milliseconds = waited.as_secs_f64() * 1e3;
-        self.note(format!("polyclave.wait.{node}.ms"), Value::Milliseconds(milliseconds));
+        let name = format!("polyclave.wait.{node}.ms");
+        let attributes = self.open.last().map_or(&[][..], |open| &open.attributes);
+        let before = match attributes.iter().find(|(of, _)| *of == name) {
+            Some((_, Value::Milliseconds(before))) => *before,
+            _ => 0.0,
+        };
+        self.note(name, Value::Milliseconds(before + milliseconds));
         match self.waits.iter_mut().find(|(of, _)| of == node) {
             Some((_, sum)) => *sum += milliseconds,
             None => self.waits.push((node.into(), milliseconds)),
         }
     }
 
-    /// Forgets the request if it had no parts: a caller that may ask nothing fills no collector.
-    pub fn forget_without_parts(&mut self) {
-        if self.ended.is_empty() {
-            self.open.clear();
-        }
+    /// Has the request be sent only if one of its parts has ended, however the request itself ends: a caller
+    /// that may ask nothing fills no collector.
+    pub fn only_with_parts(mut self) -> Recording {
+        self.needs_parts = true;
+        self
     }
 
     /// Notes that the request was refused or failed.
@@ -143,9 +156,10 @@ impl Recording {
         }
     }
 
-    /// Keeps a span that has ended. There is always room for the request itself.
+    /// Keeps a span that has ended, if room is left for all that are around it: the parent of each span that
+    /// is kept is kept as well.
     fn keep(&mut self, open: Open, ended: Instant, kind: Kind) {
-        if self.ended.len() >= MAX_SPANS - usize::from(kind == Kind::Internal) {
+        if kind == Kind::Internal && self.ended.len() + self.open.len() >= MAX_SPANS {
             return;
         }
         let parent = self.open.last().map_or(self.context.parent, |around| around.id.to_be_bytes());
@@ -174,6 +188,9 @@ impl Drop for Recording {
     fn drop(&mut self) {
         self.end_part(2);
         let Some(mut request) = self.open.pop() else { return };
+        if self.needs_parts && self.ended.is_empty() {
+            return;
+        }
         for (name, parts, milliseconds) in std::mem::take(&mut self.sums) {
             let sum = (format!("polyclave.{name}.sum_ms").into(), Value::Milliseconds(milliseconds));
             let count = (format!("polyclave.{name}.count").into(), Value::Count(parts));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use polyclave_config::NodeDir;
+use polyclave_config::{NodeDir, SecretPlace};
 use polyclave_kernels::self_test::{self, WrongAnswer};
 use polyclave_node::{Running, SAYS_NO_SECRETS};
 use polyclave_protocol::Party;
@@ -94,6 +94,11 @@ fn run_tested(
         0 => dir.settings().name.clone(),
         number => format!("{} (worker {number})", dir.settings().name),
     };
+    if arguments.passphrase_file.is_some() && dir.secret_place()? == SecretPlace::Clear {
+        say!(
+            "node {name}: its secret is in the clear, and --passphrase-file protects nothing: `polyclave node seal` seals it"
+        );
+    }
     let cards = dir.cluster()?.map(|cluster| cluster.cards().to_vec()).unwrap_or_default();
     let mut message = String::new();
     let Some(mut node) = begin(&mut start, dir, &open, (&name, &mut message), &stopping)? else {

@@ -118,9 +118,11 @@ fn every_container_is_locked_and_every_pod_has_what_the_page_on_containers_asks_
             assert_eq!(count(of_pod), 1, "{of_pod} in {example}");
         }
         let nodes = if example == "node" { 1 } else { 3 };
-        for path in
-            ["readinessProbe: { httpGet: { path: /readyz", "livenessProbe: { httpGet: { path: /healthz"]
-        {
+        for path in [
+            "startupProbe: { httpGet: { path: /healthz",
+            "readinessProbe: { httpGet: { path: /readyz",
+            "livenessProbe: { httpGet: { path: /healthz",
+        ] {
             assert_eq!(count(path), nodes, "{path} in {example}");
         }
         // Secrets are files of a volume, and in no variable.
@@ -132,6 +134,8 @@ fn every_container_is_locked_and_every_pod_has_what_the_page_on_containers_asks_
         "topologyKey: kubernetes.io/hostname",
         "secretName: alpha-passphrase",
         "cidr: \"192.0.2.10/32\"",
+        // Else the service hides the addresses that the NetworkPolicy admits.
+        "externalTrafficPolicy: Local",
         "polyclave@sha256:",
     ] {
         assert!(node.contains(only_for_real), "{only_for_real}");
@@ -163,11 +167,14 @@ fn a_node_s_directory_is_made_once_and_takes_the_cluster_whose_fingerprint_is_kn
     for name in ["home", "etc/cluster", "etc/rules", "etc/passphrase", "run"] {
         std::fs::create_dir_all(place.path(name)).expect("made");
     }
+    place.write("etc/passphrase/passphrase", b"a passphrase\n");
     // It waits for the cluster's file, and is killed meanwhile.
     let mut waiting = start(&place, "");
     place.until("a card", || place.path("home/node/card.toml").exists());
     let card = place.read("home/node/card.toml");
     waiting.kill().and_then(|()| waiting.wait()).expect("ended");
+    let of_node = polyclave_config::NodeDir::open(&place.path("home/node")).expect("a node's directory");
+    assert_eq!(of_node.secret_place().expect("a secret"), polyclave_config::SecretPlace::Sealed);
 
     let polyclave = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_polyclave")).args(arguments).output().expect("it runs");
@@ -199,7 +206,6 @@ fn a_node_s_directory_is_made_once_and_takes_the_cluster_whose_fingerprint_is_kn
         &cards[2],
     ]);
     place.write("etc/rules/clients.toml", b"");
-    place.write("etc/passphrase/passphrase", b"a passphrase\n");
 
     let other = "0".repeat(64);
     assert!(!start(&place, &other).wait().expect("it ends").success(), "another cluster's fingerprint");
@@ -211,6 +217,19 @@ fn a_node_s_directory_is_made_once_and_takes_the_cluster_whose_fingerprint_is_kn
         assert!(start(&place, &words).wait().expect("it ends").success(), "{log}");
     }
     assert_eq!(place.read("home/node/card.toml"), card, "it has the keys of its first start");
+
+    // The next file of the cluster, with another certificate, is taken with its own fingerprint only.
+    polyclave(&["node", "join", &path("beta"), &file, "--expect", &cluster.fingerprint().words()]);
+    polyclave(&["node", "rotate", &path("beta")]);
+    polyclave(&["cluster", "update", &file, &cards[1]]);
+    let joined = || polyclave_config::Cluster::load(&place.path("home/node/cluster.toml")).expect("it loads");
+    let words = cluster.fingerprint().words();
+    assert!(!start(&place, &words).wait().expect("it ends").success(), "the fingerprint of the old file");
+    assert_eq!(joined().fingerprint(), cluster.fingerprint());
+    let other = polyclave_config::Cluster::load(file.as_ref()).expect("the next file").fingerprint();
+    let log = || String::from_utf8_lossy(&place.read("log")).into_owned();
+    assert!(start(&place, &other.words()).wait().expect("it ends").success(), "{}", log());
+    assert_eq!(joined().fingerprint(), other);
     assert!(place.path("home/node/cluster.toml").exists() && place.path("home/node/clients.toml").exists());
     let mode =
         |name: &str| std::fs::metadata(place.path(name)).expect("it is there").permissions().mode() & 0o777;
