@@ -36,6 +36,7 @@ const NOT_RUN: [(&str, &str); 17] = [
     ("operate/containers.md", "needs containers"),
     ("operate/kubernetes-nodes.md", "needs Kubernetes"),
     ("operate/kubernetes-nodes.md", "needs Kubernetes"),
+    ("operate/kubernetes-nodes.md", "needs Kubernetes"),
     ("operate/releases.md", "needs the files of a release"),
     ("operate/releases.md", "needs the sources"),
 ];

@@ -197,7 +197,7 @@ mod tests {
                 if net.me() == Party(1) {
                     return match answers {
                         true => arithmetic.answer(peer, net),
-                        false => net.recv(peer, &mut vec![0; Asked::<Gf2_64>::BYTES]),
+                        false => net.recv(peer, &mut [0; Asked::<Gf2_64>::BYTES]),
                     };
                 }
                 let ended = arithmetic.answer(peer, net).and_then(|()| arithmetic.judge_answer(peer, net));
