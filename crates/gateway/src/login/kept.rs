@@ -137,11 +137,13 @@ mod tests {
     #[tokio::test]
     async fn a_caller_that_goes_away_leaves_the_answer_to_the_others() {
         let kept = Arc::new(Kept::new(ONCE));
-        let slow = async || {
-            sleep(2 * SHORT).await;
+        let (answers, slow) = tokio::sync::oneshot::channel::<()>();
+        let ask = async || {
+            slow.await.map_err(|e| e.to_string())?;
             keys(0)
         };
-        timeout(SHORT, kept.keys(|_| true, slow)).await.expect_err("it goes away before the answer");
+        timeout(SHORT, kept.keys(|_| true, ask)).await.expect_err("it goes away before the answer");
+        answers.send(()).expect("the question is still under way");
         kept.keys(|_| true, async || Err("asked twice".into())).await.expect("the answer");
     }
 
@@ -160,19 +162,20 @@ mod tests {
 
     #[tokio::test]
     async fn fresh_keys_are_not_asked_for_unless_they_lack_one_and_never_without_a_pause() {
-        let kept = kept(Times { pause: SHORT, ..ONCE }).await;
-        let asked = AtomicUsize::new(0);
-        let ask = || {
-            asked.fetch_add(1, Relaxed);
-            async { keys(0) }
-        };
-        kept.keys(|_| true, ask).await.expect("keys");
-        assert_eq!(asked.load(Relaxed), 0, "they are fresh");
-        sleep(SHORT).await;
-        for _ in 0..3 {
-            kept.keys(|_| false, ask).await.expect("keys, though not the one that is needed");
+        for (pause, questions) in [(NEVER, 0), (Duration::ZERO, 3)] {
+            let kept = kept(Times { pause, ..ONCE }).await;
+            let asked = AtomicUsize::new(0);
+            let ask = || {
+                asked.fetch_add(1, Relaxed);
+                async { keys(0) }
+            };
+            kept.keys(|_| true, ask).await.expect("keys");
+            assert_eq!(asked.load(Relaxed), 0, "they are fresh");
+            for _ in 0..3 {
+                kept.keys(|_| false, ask).await.expect("keys, though not the one that is needed");
+            }
+            assert_eq!(asked.load(Relaxed), questions);
         }
-        assert!((1..3).contains(&asked.load(Relaxed)), "{asked:?}");
     }
 
     #[tokio::test]
@@ -187,10 +190,13 @@ mod tests {
     #[tokio::test]
     async fn keys_of_a_server_that_does_not_answer_any_more_end() {
         let fails = async || Err("silent".to_owned());
-        let times = Times { fresh: Duration::ZERO, good: 10 * SHORT, pause: Duration::ZERO, ..ONCE };
-        let kept = kept(times).await;
-        kept.keys(|_| true, fails).await.expect("still good");
-        sleep(10 * SHORT).await;
-        assert_eq!(kept.keys(|_| true, fails).await.err(), Some("silent".into()));
+        for (good, is_good) in [(NEVER, true), (Duration::ZERO, false)] {
+            let times = Times { fresh: Duration::ZERO, good, pause: Duration::ZERO, ..ONCE };
+            let kept = Arc::new(Kept::new(times));
+            let answer = kept.keys(|_| true, async || keys(0)).await;
+            assert_eq!(answer.is_ok(), is_good);
+            let trouble = kept.keys(|_| true, fails).await.err();
+            assert_eq!(trouble, Some("silent".to_owned()).filter(|_| !is_good));
+        }
     }
 }
