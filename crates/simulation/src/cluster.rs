@@ -1,0 +1,153 @@
+//! A cluster of simulated machines, one for each node.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use polyclave_client::Client;
+use polyclave_config::{ClientDir, NodeDir, StockSettings};
+use polyclave_node::Running;
+use polyclave_node::local::{Local, create};
+
+use crate::clock::sleep;
+use crate::world::{self, Machine};
+
+/// How often a node's keeper looks at it.
+const LOOK: Duration = Duration::from_secs(1);
+/// After how long a node that could not start is started again, as a service manager does.
+const RESTART: Duration = Duration::from_secs(2);
+
+/// Which cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// The protocol's name.
+    pub protocol: &'static str,
+    /// Nodes.
+    pub nodes: usize,
+}
+
+/// One node, as its keeper knows it.
+#[derive(Default)]
+struct Node {
+    ready: AtomicBool,
+    stop: AtomicBool,
+    up: AtomicBool,
+    /// How often it was started.
+    starts: AtomicU64,
+}
+
+/// All nodes.
+pub struct Cluster {
+    local: Local,
+    nodes: Vec<Arc<Node>>,
+}
+
+impl Cluster {
+    /// Makes the directories, and starts nothing.
+    pub fn define(dir: &Path, kind: Kind) -> Result<Cluster> {
+        let local = create(&dir.join("cluster"), kind.protocol, kind.nodes, 1).context("a new cluster")?;
+        for path in &local.nodes {
+            let mut node = NodeDir::open(path)?;
+            let mut settings = node.settings().clone();
+            // The HTTP server waits by what is not simulated.
+            settings.http_listen = None;
+            settings.processors = Some(2);
+            settings.stock = StockSettings::of(64, 0);
+            node.set_settings(settings)?;
+        }
+        let nodes = local.nodes.iter().map(|_| Arc::default()).collect();
+        Ok(Cluster { local, nodes })
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The machine of a node.
+    pub fn machine(&self, node: usize) -> Machine {
+        Machine(node as u16)
+    }
+
+    /// Starts a node that does not run. A keeper on its machine starts it again when it cannot start.
+    pub fn start(&mut self, node: usize) {
+        let state = Arc::new(Node::default());
+        state.starts.store(self.nodes[node].starts.load(SeqCst), SeqCst);
+        state.up.store(true, SeqCst);
+        self.nodes[node] = state.clone();
+        let (path, machine) = (self.local.nodes[node].clone(), self.machine(node));
+        std::thread::spawn(move || {
+            world::enter(machine);
+            keep(&path, &state);
+        });
+    }
+
+    /// Ends a node at once.
+    pub fn crash(&self, node: usize) {
+        world::crash(self.machine(node));
+        self.note_crash(node);
+    }
+
+    /// Notes that a node's machine has crashed by itself.
+    pub fn note_crash(&self, node: usize) {
+        self.nodes[node].up.store(false, SeqCst);
+        self.nodes[node].ready.store(false, SeqCst);
+    }
+
+    /// Stops a node as an operator does, and waits for it.
+    pub fn stop(&self, node: usize) {
+        self.nodes[node].stop.store(true, SeqCst);
+        while self.is_up(node) {
+            sleep(LOOK);
+        }
+    }
+
+    /// Whether a node was started and has not ended.
+    pub fn is_up(&self, node: usize) -> bool {
+        self.nodes[node].up.load(SeqCst)
+    }
+
+    /// Whether all nodes can serve.
+    pub fn is_ready(&self) -> bool {
+        self.nodes.iter().all(|node| node.ready.load(SeqCst))
+    }
+
+    /// A client that may do everything, on the machine of the calling thread.
+    pub fn client(&self) -> Result<Client> {
+        client(&self.local.client)
+    }
+
+    /// Where the client's directory is.
+    pub fn client_dir(&self) -> PathBuf {
+        self.local.client.clone()
+    }
+}
+
+/// A client of a directory.
+pub fn client(dir: &Path) -> Result<Client> {
+    Ok(Client::open(&ClientDir::open(dir)?)?)
+}
+
+/// Runs a node until it is stopped.
+fn keep(path: &Path, state: &Node) {
+    while !state.stop.load(SeqCst) {
+        state.starts.fetch_add(1, SeqCst);
+        match NodeDir::open(path).map_err(anyhow::Error::from).and_then(|dir| Ok(Running::start(dir)?)) {
+            Ok(running) => {
+                while !state.stop.load(SeqCst) {
+                    state.ready.store(running.is_ready(), SeqCst);
+                    sleep(LOOK);
+                }
+                state.ready.store(false, SeqCst);
+                running.stop();
+            }
+            Err(error) => {
+                eprintln!("{}: cannot start: {error:#}", path.display());
+                sleep(RESTART);
+            }
+        }
+    }
+    state.up.store(false, SeqCst);
+}

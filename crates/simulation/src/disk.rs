@@ -1,0 +1,205 @@
+//! Disks: what a file loses when its machine crashes.
+//!
+//! Files are real, in a directory of the simulation. Of each write that no sync has followed, the old bytes are
+//! kept. At a crash some of these writes are undone, whole or in parts of sectors, and some renames and new
+//! names of files with them, as a disk without power may do. Then the files are closed.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+
+use crate::random::Random;
+use crate::real;
+use crate::world::{Machine, World};
+
+mod calls;
+
+/// What a disk writes as one.
+const SECTOR: usize = 512;
+
+/// A file, by device and number.
+pub(crate) type FileId = (u64, u64);
+
+/// A write that no sync has followed.
+struct Write {
+    at: u64,
+    /// What was there, as far as the file went.
+    old: Vec<u8>,
+    old_len: u64,
+    /// What was written; `None` if the length was set.
+    new: Option<Vec<u8>>,
+    new_len: u64,
+}
+
+/// A change of names that no sync of the directory has followed.
+enum Renaming {
+    Made(PathBuf),
+    Moved { from: PathBuf, to: PathBuf, replaced: Option<Vec<u8>> },
+    Removed { path: PathBuf, content: Vec<u8> },
+}
+
+impl Renaming {
+    fn directory(&self) -> Option<&Path> {
+        match self {
+            Renaming::Made(path) | Renaming::Moved { to: path, .. } | Renaming::Removed { path, .. } => path.parent(),
+        }
+    }
+}
+
+/// Writes to a file that may be lost.
+struct Dirty {
+    machine: Machine,
+    /// A descriptor of its own, by which they are undone.
+    descriptor: i32,
+    writes: Vec<Write>,
+}
+
+/// What is open, and what is not synced.
+#[derive(Default)]
+pub(crate) struct Disk {
+    /// Files outside of it are not touched at a crash.
+    pub(crate) root: PathBuf,
+    open: BTreeMap<i32, (Machine, FileId)>,
+    directories: BTreeMap<i32, PathBuf>,
+    dirty: BTreeMap<FileId, Dirty>,
+    renamings: Vec<(Machine, Renaming)>,
+    /// By machine: after how many more syncs it crashes.
+    pub(crate) crash_after: BTreeMap<Machine, u64>,
+    /// Syncs so far.
+    pub(crate) syncs: u64,
+}
+
+impl Disk {
+    fn note_write(&mut self, fd: i32, write: Write) {
+        let Some((machine, id)) = self.open.get(&fd) else { return };
+        let dirty = self.dirty.entry(*id).or_insert_with(|| {
+            // One more that the program does not know, with the rights that this one has.
+            let descriptor = real::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0);
+            assert!(descriptor >= 0, "no descriptor for a simulated disk");
+            Dirty { machine: *machine, descriptor, writes: Vec::new() }
+        });
+        dirty.writes.push(write);
+    }
+
+    /// What is in a file now.
+    fn content(fd: i32, at: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        let read = real::pread64(fd, bytes.as_mut_ptr().cast::<c_void>(), len, at as i64);
+        bytes.truncate(read.max(0) as usize);
+        bytes
+    }
+
+    fn length(fd: i32) -> u64 {
+        // SAFETY: it has room for what is known of a file.
+        let mut about: libc::stat64 = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let told = unsafe { libc::fstat64(fd, &mut about) };
+        if told == 0 { about.st_size as u64 } else { 0 }
+    }
+
+    /// Everything of a file, or of a directory's names, is on the disk.
+    fn note_sync(&mut self, fd: i32) {
+        self.syncs += 1;
+        if let Some((_, id)) = self.open.get(&fd)
+            && let Some(dirty) = self.dirty.remove(id)
+        {
+            real::close(dirty.descriptor);
+        }
+        if let Some(directory) = self.directories.get(&fd).cloned() {
+            self.renamings.retain(|(_, renaming)| renaming.directory() != Some(&directory));
+        }
+    }
+
+    /// Loses what a disk may lose.
+    pub(crate) fn crash(world: &mut World, machine: Machine) {
+        let (disk, random) = (&mut world.disk, &mut world.random);
+        disk.crash_after.remove(&machine);
+        let dirty: Vec<FileId> =
+            disk.dirty.iter().filter(|(_, dirty)| dirty.machine == machine).map(|(id, _)| *id).collect();
+        for id in dirty {
+            if let Some(dirty) = disk.dirty.remove(&id) {
+                lose(&dirty, random);
+                real::close(dirty.descriptor);
+            }
+        }
+        let (its, others) = std::mem::take(&mut disk.renamings).into_iter().partition(|(of, _)| *of == machine);
+        disk.renamings = others;
+        let its: Vec<(Machine, Renaming)> = its;
+        let kept = random.below(its.len() as u64 + 1) as usize;
+        for (_, renaming) in its.into_iter().skip(kept).rev() {
+            undo(renaming);
+        }
+        let open: Vec<i32> = disk.open.iter().filter(|(_, (of, _))| *of == machine).map(|(fd, _)| *fd).collect();
+        for fd in open {
+            disk.open.remove(&fd);
+            real::close(fd);
+        }
+    }
+}
+
+/// Undoes all writes that were not synced, and does some of them again.
+fn lose(dirty: &Dirty, random: &mut Random) {
+    let fd = dirty.descriptor;
+    for write in dirty.writes.iter().rev() {
+        put(fd, write.at, &write.old);
+        real::ftruncate64(fd, write.old_len as i64);
+    }
+    // All, none, those before one, or any.
+    let (how, count) = (random.below(4), dirty.writes.len() as u64);
+    let until = random.below(count + 1);
+    for (write, number) in dirty.writes.iter().zip(0..) {
+        let survives = match how {
+            0 => true,
+            1 => false,
+            2 => number < until,
+            _ => random.below(2) == 0,
+        };
+        if !survives {
+            continue;
+        }
+        match &write.new {
+            None => {
+                real::ftruncate64(fd, write.new_len as i64);
+            }
+            Some(new) if how == 3 => {
+                let sectors = new.chunks(SECTOR).zip((write.at..).step_by(SECTOR));
+                for (sector, at) in sectors.filter(|_| random.below(4) != 0) {
+                    put(fd, at, sector);
+                }
+            }
+            Some(new) => put(fd, write.at, new),
+        }
+    }
+}
+
+fn put(fd: i32, at: u64, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        let written = real::pwrite64(fd, bytes.as_ptr().cast::<c_void>(), bytes.len(), at as i64);
+        assert!(written == bytes.len() as isize, "a simulated disk is full");
+    }
+}
+
+fn undo(renaming: Renaming) {
+    // A name that is gone already has nothing to undo.
+    let _ = match renaming {
+        Renaming::Made(path) => std::fs::remove_file(path),
+        Renaming::Moved { from, to, replaced } => {
+            let moved = std::fs::rename(&to, from);
+            match replaced {
+                Some(content) => std::fs::write(to, content),
+                None => moved,
+            }
+        }
+        Renaming::Removed { path, content } => std::fs::write(path, content),
+    };
+}
+
+/// Says where the files are that machines lose parts of when they crash.
+pub fn set_root(root: &Path) {
+    crate::world::with(|world| world.disk.root = root.into());
+}
+
+/// Has a machine crash at one of its next syncs: after so many more, before or after what is synced is safe.
+pub fn crash_after_syncs(machine: Machine, more: u64) {
+    crate::world::with(|world| world.disk.crash_after.insert(machine, more));
+}

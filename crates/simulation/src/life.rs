@@ -1,0 +1,345 @@
+//! The life of a cluster: clients that use keys, and disasters, against a model of what must hold.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use parking_lot::Mutex;
+use polyclave_api::{Mode, NewKey};
+use polyclave_client::Client;
+
+use crate::clock::{elapsed, set_skew, sleep};
+use crate::cluster::{Cluster, Kind, client};
+use crate::disk::{crash_after_syncs, set_root};
+use crate::net::{cut, slow_down};
+use crate::world::{self, Machine};
+
+/// How long nodes may take until they serve again once nothing is wrong any more.
+const RECOVERY: Duration = Duration::from_secs(1_800);
+/// The machines of clients begin here.
+const CLIENTS: u16 = 100;
+
+/// What happens in a life.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The cluster.
+    pub kind: Kind,
+    /// How long it lasts.
+    pub length: Duration,
+    /// Clients that work at the same time.
+    pub clients: u16,
+    /// The longest pause of a client, and between two disasters.
+    pub pause: Duration,
+    /// Whether anything goes wrong.
+    pub disasters: bool,
+}
+
+/// What a life was.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    /// Requests that were answered.
+    pub answered: u64,
+    /// Requests that failed, as they may when nodes are away.
+    pub failed: u64,
+    /// Crashes of nodes.
+    pub crashes: u64,
+    /// Links that were cut.
+    pub cuts: u64,
+}
+
+/// What is known of a key.
+#[derive(Default)]
+struct Known {
+    /// In `ecb`: blocks and what they became.
+    blocks: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// In `gcm`: texts and messages.
+    messages: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Blocks that were answered for.
+    spent: u64,
+    budget: u64,
+    /// Its deletion was asked for: uses may be refused. Once it was confirmed they must be.
+    condemned: bool,
+    deleted: bool,
+}
+
+/// Everything that must hold.
+#[derive(Default)]
+struct Model {
+    keys: BTreeMap<String, Known>,
+    nonces: BTreeMap<(String, Vec<u8>), u64>,
+    outcome: Outcome,
+    /// The first thing that did not hold.
+    broken: Option<String>,
+}
+
+/// Lives through a plan. An error says what did not hold.
+pub fn live(dir: &Path, plan: Plan) -> Result<Outcome> {
+    set_root(dir);
+    let mut cluster = Cluster::define(dir, plan.kind)?;
+    for node in 0..cluster.nodes() {
+        cluster.start(node);
+    }
+    recover(&cluster)?;
+    let model = Arc::new(Mutex::new(Model::default()));
+    let until = elapsed() + plan.length;
+    for number in 0..plan.clients {
+        let (path, model) = (cluster.client_dir(), model.clone());
+        std::thread::spawn(move || {
+            world::enter(Machine(CLIENTS + number));
+            if let Err(error) = work(&path, number, &model, plan, until) {
+                model.lock().broken.get_or_insert(format!("{error:#}"));
+            }
+        });
+    }
+    let mut disasters = Disasters::default();
+    while elapsed() < until {
+        sleep(random_time(plan.pause));
+        if plan.disasters {
+            disasters.next(&mut cluster, &model, plan);
+        }
+        if let Some(broken) = &model.lock().broken {
+            bail!("after {:?}: {broken}", elapsed());
+        }
+    }
+    disasters.end(&mut cluster);
+    // Clients end their last requests.
+    sleep(Duration::from_secs(300));
+    recover(&cluster)?;
+    let client = cluster.client()?;
+    check_all(&client, &model)?;
+    let model = model.lock();
+    match &model.broken {
+        Some(broken) => bail!("at the end: {broken}"),
+        None => Ok(model.outcome),
+    }
+}
+
+/// Waits until all nodes serve.
+fn recover(cluster: &Cluster) -> Result<()> {
+    let began = elapsed();
+    while !cluster.is_ready() {
+        ensure!(elapsed() - began < RECOVERY, "the nodes did not serve again {RECOVERY:?} after the last disaster");
+        sleep(Duration::from_secs(1));
+    }
+    Ok(())
+}
+
+fn random(bound: u64) -> u64 {
+    world::with(|world| world.random.below(bound))
+}
+
+fn random_time(longest: Duration) -> Duration {
+    // Often short, seldom long.
+    let longest = longest.as_nanos() as u64 >> random(8);
+    Duration::from_nanos(random(longest.max(1)))
+}
+
+/// What a client does all the time.
+fn work(path: &Path, number: u16, model: &Mutex<Model>, plan: Plan, until: Duration) -> Result<()> {
+    let client = client(path)?;
+    let mut made = 0;
+    while elapsed() < until {
+        sleep(random_time(plan.pause));
+        let name = format!("key-{number}-{}", random(made + 1));
+        let known = model.lock().keys.contains_key(&name);
+        let done = match random(20) {
+            _ if !known => {
+                let done = generate(&client, model, &name);
+                made += u64::from(done.as_ref().is_ok_and(|done| *done));
+                done
+            }
+            0 => delete(&client, model, &name),
+            _ => use_key(&client, model, &name),
+        }
+        .with_context(|| name.clone())?;
+        let outcome = &mut model.lock().outcome;
+        match done {
+            true => outcome.answered += 1,
+            false => outcome.failed += 1,
+        }
+    }
+    Ok(())
+}
+
+/// Whether something was done. Errors that may come when nodes are away, or keys are gone, are none here.
+fn attempt<T>(result: polyclave_client::Result<T>) -> Option<T> {
+    result.inspect_err(|error| log(&format!("{error}"))).ok()
+}
+
+fn log(line: &str) {
+    if std::env::var_os("SIMULATION_LOG").is_some() {
+        eprintln!("{:>12.3?} {line}", elapsed());
+    }
+}
+
+fn is_gcm(name: &str) -> bool {
+    name.len() % 2 == 0
+}
+
+fn generate(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {
+    let modes = if is_gcm(name) { [Mode::Gcm] } else { [Mode::Ecb] };
+    let budget = if random(4) == 0 { 40 } else { 1 << 20 };
+    let made = attempt(client.generate(NewKey::for_modes(name, "aes-128", &modes, budget)));
+    // One that was made though the answer did not come has the name already.
+    if made.is_some() || client.info(name).is_ok() {
+        model.lock().keys.insert(name.into(), Known { budget, ..Known::default() });
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+fn delete(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {
+    if let Some(known) = model.lock().keys.get_mut(name) {
+        known.condemned = true;
+    }
+    let deleted = attempt(client.delete(name)).is_some();
+    if let Some(known) = model.lock().keys.get_mut(name) {
+        known.deleted |= deleted;
+    }
+    Ok(deleted)
+}
+
+/// Uses a key once, and compares.
+fn use_key(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {
+    let (was_deleted, old) = {
+        let model = model.lock();
+        let known = &model.keys[name];
+        let old = (!known.messages.is_empty())
+            .then(|| known.messages[random(known.messages.len() as u64) as usize].clone());
+        (known.deleted, old)
+    };
+    let Some(key) = attempt(client.key(name)) else { return Ok(false) };
+    let text = random(64).to_le_bytes().repeat(2);
+    if !is_gcm(name) {
+        let Some(block) = attempt(key.ecb().encrypt(&text)) else { return Ok(false) };
+        ensure!(!was_deleted, "a deleted key was used");
+        let mut model = model.lock();
+        let known = model.keys.get_mut(name).context("a known key")?;
+        known.spent += 1;
+        let before = known.blocks.entry(text).or_insert_with(|| block.clone());
+        ensure!(*before == block, "one block has become two");
+        check_budget(known)?;
+        return Ok(true);
+    }
+    if let Some((text, message)) = old.filter(|_| random(2) == 0) {
+        let Some(read) = attempt(key.gcm().decrypt(&message)) else { return Ok(false) };
+        ensure!(!was_deleted, "a deleted key was used");
+        ensure!(read[..] == text, "a message was decrypted to another text");
+        return Ok(true);
+    }
+    let Some(message) = attempt(key.gcm().encrypt(&text)) else { return Ok(false) };
+    ensure!(!was_deleted, "a deleted key was used");
+    let mut model = model.lock();
+    let nonce = (name.to_owned(), message[..12].to_vec());
+    *model.nonces.entry(nonce.clone()).or_default() += 1;
+    ensure!(model.nonces[&nonce] == 1, "a nonce was used twice");
+    let known = model.keys.get_mut(name).context("a known key")?;
+    known.spent += 1;
+    known.messages.push((text, message));
+    check_budget(known)?;
+    Ok(true)
+}
+
+fn check_budget(known: &Known) -> Result<()> {
+    ensure!(known.spent <= known.budget, "{} blocks were answered for of a budget of {}", known.spent, known.budget);
+    Ok(())
+}
+
+/// All keys that were not deleted work as before, and those that were do not.
+fn check_all(client: &Client, model: &Mutex<Model>) -> Result<()> {
+    let names: Vec<String> = model.lock().keys.keys().cloned().collect();
+    for name in names {
+        let (condemned, deleted, budget) = {
+            let known = &model.lock().keys[&name];
+            (known.condemned, known.deleted, known.budget)
+        };
+        let found = client.key(&name);
+        if deleted {
+            ensure!(found.is_err(), "{name} was deleted and is there");
+        }
+        if condemned || budget < 1_000 {
+            continue;
+        }
+        let began = elapsed();
+        while !use_key(client, model, &name).with_context(|| name.clone())? {
+            ensure!(elapsed() - began < RECOVERY, "{name} cannot be used any more");
+            sleep(Duration::from_secs(1));
+        }
+    }
+    Ok(())
+}
+
+/// What goes wrong.
+#[derive(Default)]
+struct Disasters {
+    /// The link that is cut.
+    cut: Option<(Machine, Machine)>,
+    /// A node that is down, or was told to crash at a sync.
+    down: Option<usize>,
+}
+
+impl Disasters {
+    fn next(&mut self, cluster: &mut Cluster, model: &Mutex<Model>, _plan: Plan) {
+        let node = random(cluster.nodes() as u64) as usize;
+        match random(6) {
+            0 => {
+                self.up_again(cluster);
+                log(&format!("node {node} crashes"));
+                cluster.crash(node);
+                model.lock().outcome.crashes += 1;
+                self.down = Some(node);
+            }
+            1 => {
+                self.up_again(cluster);
+                let syncs = random(40) + 1;
+                log(&format!("node {node} will crash at its {syncs}th sync"));
+                crash_after_syncs(cluster.machine(node), syncs);
+                model.lock().outcome.crashes += 1;
+                self.down = Some(node);
+            }
+            2 => {
+                self.mend();
+                let other = (node + 1) % cluster.nodes();
+                let (a, b) = (cluster.machine(node), cluster.machine(other));
+                log(&format!("{a:?} and {b:?} are cut off from each other"));
+                cut(a, b, true);
+                model.lock().outcome.cuts += 1;
+                self.cut = Some((a, b));
+            }
+            3 => slow_down(cluster.machine(node), cluster.machine((node + 1) % cluster.nodes()), random(50_000_000)),
+            4 => set_skew(cluster.machine(node), random(400) as i64 - 200),
+            _ => {
+                self.mend();
+                self.up_again(cluster);
+            }
+        }
+    }
+
+    fn mend(&mut self) {
+        if let Some((a, b)) = self.cut.take() {
+            cut(a, b, false);
+        }
+    }
+
+    fn up_again(&mut self, cluster: &mut Cluster) {
+        let Some(node) = self.down.take() else { return };
+        // One that was told to crash at a sync may not have met so many.
+        crash_after_syncs(cluster.machine(node), u64::MAX);
+        if world::is_crashed(cluster.machine(node)) {
+            cluster.note_crash(node);
+            log(&format!("node {node} starts again"));
+            cluster.start(node);
+        }
+    }
+
+    fn end(&mut self, cluster: &mut Cluster) {
+        self.mend();
+        self.up_again(cluster);
+        for node in 0..cluster.nodes() {
+            set_skew(cluster.machine(node), 0);
+            slow_down(cluster.machine(node), cluster.machine((node + 1) % cluster.nodes()), 0);
+        }
+    }
+}
