@@ -143,7 +143,10 @@ fn work(path: &Path, number: u16, model: &Mutex<Model>, plan: Plan, until: Durat
     while elapsed() < until {
         sleep(random_time(plan.pause));
         let name = format!("key-{number}-{}", random(made + 1));
-        let known = model.lock().keys.contains_key(&name);
+        let (known, deleted) = model.lock().keys.get(&name).map_or((false, false), |known| (true, known.deleted));
+        if deleted && random(4) != 0 {
+            continue;
+        }
         let done = match random(20) {
             _ if !known => {
                 let done = generate(&client, model, &name);
@@ -255,9 +258,8 @@ fn check_all(client: &Client, model: &Mutex<Model>) -> Result<()> {
             let known = &model.lock().keys[&name];
             (known.condemned, known.deleted, known.budget)
         };
-        let found = client.key(&name);
         if deleted {
-            ensure!(found.is_err(), "{name} was deleted and is there");
+            ensure!(client.info(&name).is_err(), "{name} was deleted and is there");
         }
         if condemned || budget < 1_000 {
             continue;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use polyclave_simulation::cluster::Kind;
 use polyclave_simulation::life::{Plan, live};
-use polyclave_simulation::simulate;
+use polyclave_simulation::{most_waits, simulate};
 
 /// Lets clusters live under seeds, each in a process of its own. A seed that fails is named: it fails again.
 #[derive(Parser)]
@@ -19,9 +19,9 @@ struct Options {
     /// Seeds from A to B - 1
     #[arg(long, value_name = "A..B", default_value = "0..10")]
     seeds: String,
-    /// How long a life is, in hours
-    #[arg(long, default_value_t = 1)]
-    hours: u64,
+    /// How long a life is, in minutes
+    #[arg(long, default_value_t = 60)]
+    minutes: u64,
     /// The longest pause of a client and between disasters, in seconds
     #[arg(long, default_value_t = 60)]
     pause: u64,
@@ -34,6 +34,9 @@ struct Options {
     /// Nothing goes wrong
     #[arg(long)]
     calm: bool,
+    /// Print what threads waited for most
+    #[arg(long)]
+    waits: bool,
     /// Print what the nodes log
     #[arg(long)]
     log: bool,
@@ -65,14 +68,20 @@ fn one(seed: u64, options: &Options) -> Result<ExitCode> {
     };
     let plan = Plan {
         kind: *kind,
-        length: Duration::from_secs(options.hours * 3600),
+        length: Duration::from_secs(options.minutes * 60),
         clients: options.clients,
         pause: Duration::from_secs(options.pause),
         disasters: !options.calm,
     };
     let dir = tempfile::tempdir()?;
     let began = Instant::now();
-    let (outcome, digest) = simulate(seed, || live(dir.path(), plan));
+    let (outcome, digest) = simulate(seed, || {
+        let outcome = live(dir.path(), plan);
+        if options.waits {
+            eprintln!("{}", most_waits());
+        }
+        outcome
+    });
     let outcome = outcome.with_context(|| format!("seed {seed}, {}", kind.protocol))?;
     println!("seed {seed}, {}: {outcome:?}, {:.1?}, digest {digest:016x}", kind.protocol, began.elapsed());
     // Threads of crashed machines still wait for their turn, so the process ends without them.

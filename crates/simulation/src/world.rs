@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -99,6 +100,10 @@ pub(crate) struct World {
     crashed: std::collections::BTreeSet<Machine>,
     /// A digest of who ran when.
     trace: u64,
+    /// Where each turn is written down, if it is.
+    log: Option<std::io::BufWriter<std::fs::File>>,
+    /// By what a thread is and what it waits for: how often it had to.
+    waits: BTreeMap<(String, &'static str), u64>,
 }
 
 impl World {
@@ -159,6 +164,11 @@ impl World {
                 self.current = task;
                 let mix = (task as u64) ^ self.now.rotate_left(17);
                 self.trace = (self.trace ^ mix).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+                if let Some(file) = &mut self.log {
+                    let it = &self.tasks[task];
+                    // What cannot be written is missed by people alone.
+                    let _ = writeln!(file, "{} {task} {:?} {} {}", self.now, it.machine, it.name, it.what);
+                }
                 return task;
             }
         }
@@ -195,11 +205,25 @@ pub(crate) fn is_inside() -> bool {
 
 /// Works on the state.
 pub(crate) fn with<T>(work: impl FnOnce(&mut World) -> T) -> T {
-    IN_WORLD.set(true);
-    let done = {
+    really(|| {
         let mut world = WORLD.lock().expect("no panic in the simulator");
         work(world.as_mut().expect("a simulation runs"))
-    };
+    })
+}
+
+/// What threads have waited for most, for people.
+pub fn most_waits() -> String {
+    let mut waits: Vec<_> =
+        with(|world| world.waits.iter().map(|((name, what), count)| (*count, name.clone(), *what)).collect());
+    waits.sort_by(|a, b| b.cmp(a));
+    let lines = waits.iter().take(30).map(|(count, name, what)| format!("{count:>10} {what:8} {name}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Does something with the real system.
+pub(crate) fn really<T>(work: impl FnOnce() -> T) -> T {
+    IN_WORLD.set(true);
+    let done = work();
     IN_WORLD.set(false);
     done
 }
@@ -209,7 +233,13 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut World) -> T) -> T {
 /// # Panics
 ///
 /// If a simulation runs already in this process.
-pub fn simulate<T>(seed: u64, work: impl FnOnce() -> T) -> (T, u64) {
+pub fn simulate<T: Send>(seed: u64, work: impl FnOnce() -> T + Send) -> (T, u64) {
+    // A new thread, of which nothing was drawn from the system yet.
+    let run = || std::thread::scope(|scope| scope.spawn(|| run(seed, work)).join());
+    run().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn run<T>(seed: u64, work: impl FnOnce() -> T) -> (T, u64) {
     {
         let mut world = WORLD.lock().expect("no panic in the simulator");
         assert!(world.is_none(), "one simulation for each process");
@@ -227,6 +257,9 @@ pub fn simulate<T>(seed: u64, work: impl FnOnce() -> T) -> (T, u64) {
             skews: BTreeMap::new(),
             crashed: Default::default(),
             trace: seed,
+            log: std::env::var_os("SIMULATION_TURNS")
+                .map(|path| std::io::BufWriter::new(std::fs::File::create(path).expect("a file for turns"))),
+            waits: BTreeMap::new(),
         });
     }
     watch();
@@ -288,6 +321,8 @@ pub(crate) fn wait(what: &'static str, until: Option<u64>, note: impl FnOnce(&mu
             world.plan(until, Event::Enough(me, wait));
         }
         note(world, me);
+        let name = world.tasks[me].name.clone();
+        *world.waits.entry((name, what)).or_default() += 1;
         let next = world.choose();
         (world.tasks[me].baton, world.tasks[next].baton)
     });
@@ -350,7 +385,7 @@ pub(crate) fn add_task() -> TaskId {
     with(|world| {
         let machine = world.machine();
         let id = world.tasks.len();
-        world.tasks.push(Task::new(machine, format!("thread {id}"), State::Waiting));
+        world.tasks.push(Task::new(machine, "thread".into(), State::Waiting));
         world.make_ready(id);
         id
     })
@@ -364,14 +399,8 @@ pub(crate) fn note_thread(task: TaskId, thread: pthread_t) {
 /// Makes the calling thread a task, and waits for its turn.
 pub(crate) fn begin_task(task: TaskId) {
     TASK.set(task);
-    IN_WORLD.set(true);
-    let baton = {
-        // The creator has the baton, and may be in here.
-        let world = WORLD.lock().expect("no panic in the simulator");
-        world.as_ref().expect("a simulation runs").tasks[task].baton
-    };
-    IN_WORLD.set(false);
-    take(baton);
+    // The creator has the baton, and may be in here.
+    take(with(|world| world.tasks[task].baton));
 }
 
 /// Ends the calling task. Its thread may still do what is not simulated.

@@ -273,11 +273,11 @@ replace! {
         }
         // SAFETY: as the caller promises.
         let address = match unsafe { address(to, len) } { Ok(address) => address, Err(e) => return fail(e) };
+        // A file of a socket, to which nobody listens any more in the real system.
         if let Address::File(path) = &address
-            && let Err(e) = std::fs::File::create_new(path)
+            && let Err(e) = world::really(|| std::os::unix::net::UnixListener::bind(path))
         {
-            let taken = e.kind() == std::io::ErrorKind::AlreadyExists;
-            return fail(if taken { libc::EADDRINUSE } else { e.raw_os_error().unwrap_or(EINVAL) });
+            return fail(e.raw_os_error().unwrap_or(EINVAL));
         }
         done(with(|world| {
             let (id, _) = world.net.socket(fd).ok_or(EBADF)?;
