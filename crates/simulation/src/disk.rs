@@ -73,8 +73,10 @@ impl Disk {
     fn note_write(&mut self, fd: i32, write: Write) {
         let Some((machine, id)) = self.open.get(&fd) else { return };
         let dirty = self.dirty.entry(*id).or_insert_with(|| {
-            // One more that the program does not know, with the rights that this one has.
-            let descriptor = real::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0);
+            // Opened anew: with a descriptor that appends, everything would be written at the end.
+            let path = format!("/proc/self/fd/{fd}\0");
+            let flags = libc::O_RDWR | libc::O_CLOEXEC;
+            let descriptor = real::open64(path.as_ptr().cast(), flags, 0);
             assert!(descriptor >= 0, "no descriptor for a simulated disk");
             Dirty { machine: *machine, descriptor, writes: Vec::new() }
         });
@@ -137,39 +139,52 @@ impl Disk {
     }
 }
 
-/// Undoes all writes that were not synced, and does some of them again.
+/// Gives a file a content that it may have after a crash. Each sector is as it was after some of the writes.
+/// The length is that after some of them, too; what lies beyond the old end is at least as new as the length,
+/// because file systems make a file longer after its data are there.
 fn lose(dirty: &Dirty, random: &mut Random) {
     let fd = dirty.descriptor;
     for write in dirty.writes.iter().rev() {
         put(fd, write.at, &write.old);
         real::ftruncate64(fd, write.old_len as i64);
     }
-    // All, none, those before one, or any.
-    let (how, count) = (random.below(4), dirty.writes.len() as u64);
-    let until = random.below(count + 1);
-    for (write, number) in dirty.writes.iter().zip(0..) {
-        let survives = match how {
-            0 => true,
-            1 => false,
-            2 => number < until,
-            _ => random.below(2) == 0,
-        };
-        if !survives {
-            continue;
+    let synced = Disk::content(fd, 0, Disk::length(fd) as usize);
+    let count = dirty.writes.len();
+    let version = |random: &mut Random| random.below(count as u64 + 1) as usize;
+    // All writes survive, none, those before one, or of each sector those before some.
+    let (how, until) = (random.below(4), version(random));
+    let of_length = match how {
+        0 => count,
+        1 => 0,
+        _ => until,
+    };
+    let (mut image, mut kept) = (synced.clone(), synced.clone());
+    let mut length = synced.len();
+    let mut versions = BTreeMap::new();
+    for (write, number) in dirty.writes.iter().zip(1..) {
+        image.resize(write.new_len as usize, 0);
+        if number <= of_length {
+            length = image.len();
         }
-        match &write.new {
-            None => {
-                real::ftruncate64(fd, write.new_len as i64);
+        let Some(new) = &write.new else { continue };
+        let (from, to) = (write.at as usize, write.at as usize + new.len());
+        image[from..to].copy_from_slice(new);
+        for sector in from / SECTOR..to.div_ceil(SECTOR) {
+            let end = ((sector + 1) * SECTOR).min(image.len());
+            let of_sector = versions.entry(sector).or_insert_with(|| match how {
+                3 if end <= synced.len() => version(random),
+                3 => version(random).max(of_length),
+                _ => of_length,
+            });
+            if number <= *of_sector {
+                kept.resize(kept.len().max(end), 0);
+                kept[sector * SECTOR..end].copy_from_slice(&image[sector * SECTOR..end]);
             }
-            Some(new) if how == 3 => {
-                let sectors = new.chunks(SECTOR).zip((write.at..).step_by(SECTOR));
-                for (sector, at) in sectors.filter(|_| random.below(4) != 0) {
-                    put(fd, at, sector);
-                }
-            }
-            Some(new) => put(fd, write.at, new),
         }
     }
+    kept.resize(length, 0);
+    put(fd, 0, &kept);
+    real::ftruncate64(fd, length as i64);
 }
 
 fn put(fd: i32, at: u64, bytes: &[u8]) {

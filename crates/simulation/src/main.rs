@@ -82,7 +82,13 @@ fn one(seed: u64, options: &Options) -> Result<ExitCode> {
         }
         outcome
     });
-    let outcome = outcome.with_context(|| format!("seed {seed}, {}", kind.protocol))?;
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            println!("seed {seed}, {}: {error:#}, digest {digest:016x}", kind.protocol);
+            std::process::exit(1)
+        }
+    };
     println!("seed {seed}, {}: {outcome:?}, {:.1?}, digest {digest:016x}", kind.protocol, began.elapsed());
     // Threads of crashed machines still wait for their turn, so the process ends without them.
     drop(dir);

@@ -55,6 +55,7 @@ real! {
     fsync(fd: c_int) -> c_int;
     fdatasync(fd: c_int) -> c_int;
     open64(path: *const c_char, flags: c_int, mode: usize) -> c_int;
+    openat64(at: c_int, path: *const c_char, flags: c_int, mode: usize) -> c_int;
     rename(from: *const c_char, to: *const c_char) -> c_int;
     unlink(path: *const c_char) -> c_int;
     linkat(at: c_int, from: *const c_char, to_at: c_int, to: *const c_char, flags: c_int) -> c_int;

@@ -127,8 +127,9 @@ replace! {
             return unsafe { write_bytes(fd, bytes, len) };
         }
         if fd > 2 {
+            let appends = real::fcntl(fd, libc::F_GETFL, 0) & libc::O_APPEND != 0;
             // SAFETY: the call takes numbers only.
-            let at = unsafe { libc::lseek64(fd, 0, libc::SEEK_CUR) };
+            let at = if appends { Disk::length(fd) as i64 } else { unsafe { libc::lseek64(fd, 0, libc::SEEK_CUR) } };
             if at >= 0 {
                 // SAFETY: the caller gives so many bytes.
                 before_write(fd, at as u64, unsafe { std::slice::from_raw_parts(bytes.cast(), len) });
@@ -223,6 +224,18 @@ replace! {
         opened(&path, flags, existed, real::open64(name, flags, mode))
     }
 
+    fn openat64(at: c_int, name: *const c_char, flags: c_int, mode: usize) -> c_int {
+        // SAFETY: the caller gives a text.
+        let path = unsafe { path(name) };
+        let existed = keeper_of(&path).is_some() && path.exists();
+        opened(&path, flags, existed, real::openat64(at, name, flags, mode))
+    }
+
+    fn openat(at: c_int, name: *const c_char, flags: c_int, mode: usize) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { openat64(at, name, flags, mode) }
+    }
+
     fn open(name: *const c_char, flags: c_int, mode: usize) -> c_int {
         // SAFETY: as the caller promises.
         unsafe { open64(name, flags, mode) }
@@ -238,6 +251,9 @@ replace! {
     fn unlink(name: *const c_char) -> c_int {
         // SAFETY: the caller gives a text.
         let path = unsafe { path(name) };
+        if !path.is_file() {
+            return real::unlink(name);
+        }
         let content = || std::fs::read(&path).unwrap_or_default();
         renaming(&path, || real::unlink(name), || Renaming::Removed { content: content(), path: path.clone() })
     }
