@@ -78,10 +78,7 @@ impl Cluster {
         state.up.store(true, SeqCst);
         self.nodes[node] = state.clone();
         let (path, machine) = (self.local.nodes[node].clone(), self.machine(node));
-        std::thread::spawn(move || {
-            world::enter(machine);
-            keep(&path, &state);
-        });
+        world::spawn_on(machine, move || keep(&path, &state));
     }
 
     /// Ends a node at once.

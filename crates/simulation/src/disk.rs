@@ -17,8 +17,8 @@ mod calls;
 /// What a disk writes as one.
 const SECTOR: usize = 512;
 
-/// A file, by device and number.
-pub(crate) type FileId = (u64, u64);
+/// A file: which one was opened first has the lowest. (Numbers of a real disk differ from run to run.)
+type FileId = u64;
 
 /// A write that no sync has followed.
 struct Write {
@@ -59,17 +59,25 @@ struct Dirty {
 pub(crate) struct Disk {
     /// Files outside of it are not touched at a crash.
     pub(crate) root: PathBuf,
+    /// By device and number of the real disk.
+    files: BTreeMap<(u64, u64), FileId>,
     open: BTreeMap<i32, (Machine, FileId)>,
     directories: BTreeMap<i32, PathBuf>,
     dirty: BTreeMap<FileId, Dirty>,
     renamings: Vec<(Machine, Renaming)>,
     /// By machine: after how many more syncs it crashes.
     pub(crate) crash_after: BTreeMap<Machine, u64>,
-    /// Syncs so far.
-    pub(crate) syncs: u64,
+    /// Whether syncs do nothing, as on a disk that lies.
+    lies: bool,
 }
 
 impl Disk {
+    fn note_open(&mut self, fd: i32, machine: Machine, real: (u64, u64)) {
+        let next = self.files.len() as FileId;
+        let id = *self.files.entry(real).or_insert(next);
+        self.open.insert(fd, (machine, id));
+    }
+
     fn note_write(&mut self, fd: i32, write: Write) {
         let Some((machine, id)) = self.open.get(&fd) else { return };
         let dirty = self.dirty.entry(*id).or_insert_with(|| {
@@ -101,7 +109,9 @@ impl Disk {
 
     /// Everything of a file, or of a directory's names, is on the disk.
     fn note_sync(&mut self, fd: i32) {
-        self.syncs += 1;
+        if self.lies {
+            return;
+        }
         if let Some((_, id)) = self.open.get(&fd)
             && let Some(dirty) = self.dirty.remove(id)
         {
@@ -217,4 +227,9 @@ pub fn set_root(root: &Path) {
 /// Has a machine crash at one of its next syncs: after so many more, before or after what is synced is safe.
 pub fn crash_after_syncs(machine: Machine, more: u64) {
     crate::world::with(|world| world.disk.crash_after.insert(machine, more));
+}
+
+/// Has syncs of all machines do nothing. So what relies on them breaks, which shows that a simulation notices.
+pub fn lie() {
+    crate::world::with(|world| world.disk.lies = true);
 }

@@ -23,4 +23,4 @@ mod real;
 mod threads;
 mod world;
 
-pub use world::{DRIVER, Machine, crash, enter, most_waits, simulate};
+pub use world::{DRIVER, Machine, crash, is_crashed, most_waits, simulate, spawn_on};

@@ -12,7 +12,7 @@ use polyclave_client::Client;
 
 use crate::clock::{elapsed, set_skew, sleep};
 use crate::cluster::{Cluster, Kind, client};
-use crate::disk::{crash_after_syncs, set_root};
+use crate::disk::{crash_after_syncs, lie, set_root};
 use crate::net::{cut, slow_down};
 use crate::world::{self, Machine};
 
@@ -34,6 +34,8 @@ pub struct Plan {
     pub pause: Duration,
     /// Whether anything goes wrong.
     pub disasters: bool,
+    /// Whether syncs of disks do nothing: then something must not hold.
+    pub disks_lie: bool,
 }
 
 /// What a life was.
@@ -54,8 +56,8 @@ pub struct Outcome {
 struct Known {
     /// In `ecb`: blocks and what they became.
     blocks: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// In `gcm`: texts and messages.
-    messages: Vec<(Vec<u8>, Vec<u8>)>,
+    /// In `gcm`: texts, versions of the key, and messages.
+    messages: Vec<(Vec<u8>, u32, Vec<u8>)>,
     /// Blocks that were answered for.
     spent: u64,
     budget: u64,
@@ -76,7 +78,11 @@ struct Model {
 
 /// Lives through a plan. An error says what did not hold.
 pub fn live(dir: &Path, plan: Plan) -> Result<Outcome> {
+    std::fs::create_dir(dir)?;
     set_root(dir);
+    if plan.disks_lie {
+        lie();
+    }
     let mut cluster = Cluster::define(dir, plan.kind)?;
     for node in 0..cluster.nodes() {
         cluster.start(node);
@@ -86,8 +92,7 @@ pub fn live(dir: &Path, plan: Plan) -> Result<Outcome> {
     let until = elapsed() + plan.length;
     for number in 0..plan.clients {
         let (path, model) = (cluster.client_dir(), model.clone());
-        std::thread::spawn(move || {
-            world::enter(Machine(CLIENTS + number));
+        world::spawn_on(Machine(CLIENTS + number), move || {
             if let Err(error) = work(&path, number, &model, plan, until) {
                 model.lock().broken.get_or_insert(format!("{error:#}"));
             }
@@ -97,7 +102,7 @@ pub fn live(dir: &Path, plan: Plan) -> Result<Outcome> {
     while elapsed() < until {
         sleep(random_time(plan.pause));
         if plan.disasters {
-            disasters.next(&mut cluster, &model, plan);
+            disasters.next(&mut cluster, &model);
         }
         if let Some(broken) = &model.lock().broken {
             bail!("after {:?}: {broken}", elapsed());
@@ -154,6 +159,7 @@ fn work(path: &Path, number: u16, model: &Mutex<Model>, plan: Plan, until: Durat
                 done
             }
             0 => delete(&client, model, &name),
+            1 if is_gcm(&name) => Ok(attempt(client.rotate(&name)).is_some()),
             _ => use_key(&client, model, &name),
         }
         .with_context(|| name.clone())?;
@@ -226,21 +232,23 @@ fn use_key(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {
         check_budget(known)?;
         return Ok(true);
     }
-    if let Some((text, message)) = old.filter(|_| random(2) == 0) {
+    if let Some((text, version, message)) = old.filter(|_| random(2) == 0) {
+        let Some(key) = attempt(client.key(&format!("{name}@{version}"))) else { return Ok(false) };
         let Some(read) = attempt(key.gcm().decrypt(&message)) else { return Ok(false) };
         ensure!(!was_deleted, "a deleted key was used");
         ensure!(read[..] == text, "a message was decrypted to another text");
         return Ok(true);
     }
-    let Some(message) = attempt(key.gcm().encrypt(&text)) else { return Ok(false) };
+    let Some((message, info)) = attempt(key.gcm().encrypt_with_info(&text)) else { return Ok(false) };
     ensure!(!was_deleted, "a deleted key was used");
     let mut model = model.lock();
-    let nonce = (name.to_owned(), message[..12].to_vec());
+    let nonce = (format!("{name}@{}", info.version), message[..12].to_vec());
     *model.nonces.entry(nonce.clone()).or_default() += 1;
     ensure!(model.nonces[&nonce] == 1, "a nonce was used twice");
     let known = model.keys.get_mut(name).context("a known key")?;
-    known.spent += 1;
-    known.messages.push((text, message));
+    known.messages.push((text, info.version, message));
+    // Versions have budgets of their own.
+    known.spent = known.messages.iter().filter(|(_, version, _)| *version == info.version).count() as u64;
     check_budget(known)?;
     Ok(true)
 }
@@ -283,9 +291,9 @@ struct Disasters {
 }
 
 impl Disasters {
-    fn next(&mut self, cluster: &mut Cluster, model: &Mutex<Model>, _plan: Plan) {
+    fn next(&mut self, cluster: &mut Cluster, model: &Mutex<Model>) {
         let node = random(cluster.nodes() as u64) as usize;
-        match random(6) {
+        match random(8) {
             0 => {
                 self.up_again(cluster);
                 log(&format!("node {node} crashes"));
@@ -315,7 +323,24 @@ impl Disasters {
                 let longest = if random(8) == 0 { 50_000_000 } else { 2_000_000 };
                 slow_down(cluster.machine(node), cluster.machine((node + 1) % cluster.nodes()), random(longest));
             }
-            4 => set_skew(cluster.machine(node), random(400) as i64 - 200),
+            4 => {
+                self.up_again(cluster);
+                log("all nodes lose power");
+                for node in 0..cluster.nodes() {
+                    cluster.crash(node);
+                }
+                model.lock().outcome.crashes += cluster.nodes() as u64;
+                for node in 0..cluster.nodes() {
+                    cluster.start(node);
+                }
+            }
+            5 => {
+                self.up_again(cluster);
+                log(&format!("node {node} is stopped and started"));
+                cluster.stop(node);
+                cluster.start(node);
+            }
+            6 => set_skew(cluster.machine(node), random(400) as i64 - 200),
             _ => {
                 self.mend();
                 self.up_again(cluster);

@@ -36,6 +36,7 @@ real! {
     clock_nanosleep(clock: c_int, flags: c_int, time: *const timespec, left: *mut timespec) -> c_int;
     nanosleep(time: *const timespec, left: *mut timespec) -> c_int;
     sched_yield() -> c_int;
+    getpid() -> libc::pid_t;
     syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long;
     getrandom(bytes: *mut c_void, len: size_t, flags: u32) -> ssize_t;
     pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: Start, arg: *mut c_void) -> c_int;

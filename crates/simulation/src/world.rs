@@ -84,6 +84,8 @@ struct Task {
 pub(crate) struct World {
     /// Nanoseconds since its beginning.
     pub(crate) now: u64,
+    /// How often a clock was looked at since a thread last waited.
+    pub(crate) looks: u32,
     pub(crate) random: Random,
     tasks: Vec<Task>,
     ready: Vec<TaskId>,
@@ -139,6 +141,7 @@ impl World {
     /// Lets time pass until a task can run, and chooses one.
     fn choose(&mut self) -> TaskId {
         self.now += CALL;
+        self.looks = 0;
         loop {
             while let Some(next) = self.events.first_entry()
                 && (next.key().0 <= self.now || self.ready.is_empty())
@@ -245,6 +248,7 @@ fn run<T>(seed: u64, work: impl FnOnce() -> T) -> (T, u64) {
         assert!(world.is_none(), "one simulation for each process");
         *world = Some(World {
             now: 0,
+            looks: 0,
             random: Random::new(seed),
             tasks: vec![Task::new(DRIVER, "driver".into(), State::Running)],
             ready: Vec::new(),
@@ -263,6 +267,7 @@ fn run<T>(seed: u64, work: impl FnOnce() -> T) -> (T, u64) {
         });
     }
     watch();
+    std::thread::spawn(bury);
     TASK.set(0);
     let done = work();
     let trace = with(|world| world.trace);
@@ -415,7 +420,29 @@ pub(crate) fn end_task() {
         world.tasks[next].baton
     });
     TASK.set(NONE);
-    give(next);
+    // SAFETY: it has no conditions.
+    ENDING.lock().expect("no panic in the simulator").push((unsafe { libc::gettid() }, next));
+    give(&ENDED);
+}
+
+/// Threads that end, and who is next when they have.
+static ENDING: Mutex<Vec<(libc::pid_t, &'static AtomicU32)>> = Mutex::new(Vec::new());
+/// 1 when there is one.
+static ENDED: AtomicU32 = AtomicU32::new(0);
+
+/// Passes the baton on from threads that end, when the system has forgotten them: until then they give memory
+/// back, and where memory is found has to be the same in each run. (Locks wait in an order that depends on it.)
+fn bury() {
+    loop {
+        take(&ENDED);
+        for (thread, next) in std::mem::take(&mut *ENDING.lock().expect("no panic in the simulator")) {
+            let is_there = || real::syscall(libc::SYS_tgkill, std::process::id() as usize, thread as usize, 0, 0, 0, 0) == 0;
+            while is_there() {
+                std::thread::yield_now();
+            }
+            give(next);
+        }
+    }
 }
 
 /// Waits for the end of the task of a thread, if it is one.
@@ -445,12 +472,18 @@ pub(crate) fn name_task(name: &str) {
     });
 }
 
-/// Has the calling thread, and all threads that it starts, belong to a machine from now on.
-pub fn enter(machine: Machine) {
+/// Starts a thread on a machine, to which all threads belong that it starts.
+pub fn spawn_on(machine: Machine, work: impl FnOnce() + Send + 'static) {
+    let own = with(|world| {
+        world.crashed.remove(&machine);
+        let me = world.current;
+        std::mem::replace(&mut world.tasks[me].machine, machine)
+    });
+    // A new thread is where its creator is.
+    std::thread::spawn(work);
     with(|world| {
         let me = world.current;
-        world.tasks[me].machine = machine;
-        world.crashed.remove(&machine);
+        world.tasks[me].machine = own;
     });
 }
 

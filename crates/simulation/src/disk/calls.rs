@@ -43,7 +43,7 @@ fn opened(path: &Path, flags: c_int, existed: bool, fd: c_int) -> c_int {
             disk.directories.insert(fd, path.into());
             return;
         }
-        disk.open.insert(fd, (machine, (about.st_dev, about.st_ino)));
+        disk.note_open(fd, machine, (about.st_dev, about.st_ino));
         if !existed && flags & libc::O_CREAT != 0 {
             disk.renamings.push((machine, Renaming::Made(path.into())));
         }
