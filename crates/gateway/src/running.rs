@@ -21,7 +21,7 @@ use crate::connections::{ConnectionCounts, Connections, Limits};
 use crate::counts::{Counts, Now};
 use crate::kms::Kms;
 use crate::listen::{Socket, bind, serve, serve_kms};
-use crate::login::Failures;
+use crate::login::{Allowance, Turns};
 use crate::look::{Look, Looking};
 use crate::memory::Memory;
 use crate::nodes::Asker;
@@ -134,7 +134,8 @@ impl Running {
             memory: seen.memory.clone(),
             bulk: seen.bulk.clone(),
             within,
-            failures: Failures::new(),
+            failures: Allowance::of_failures(),
+            turns: Turns::new(),
             transformations,
             cluster: Cluster {
                 id: client.cluster().id(),
