@@ -79,7 +79,7 @@ mod tests {
 
     fn look<'t>(waiting: &mut Waiting<'t>) -> Option<Turn<'t>> {
         match waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(turn) => Some(turn.ok().expect("in time")),
+            Poll::Ready(turn) => Some(turn.expect("in time")),
             Poll::Pending => None,
         }
     }
@@ -107,7 +107,7 @@ mod tests {
     #[tokio::test]
     async fn a_turn_is_waited_for_within_a_time() {
         let turns = Turns::at_once(1, Duration::from_millis(10));
-        let _held = turns.of(false).turn().await.ok().expect("free");
+        let _held = turns.of(false).turn().await.expect("free");
         for is_suspect in [false, true] {
             assert_eq!(turns.of(is_suspect).turn().await.err(), Some(Refused::Busy));
         }
