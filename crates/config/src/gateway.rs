@@ -243,8 +243,8 @@ impl GatewaySettings {
         })
     }
 
-    /// Whether external key stores are served on a listener: on those that want certificates of their callers,
-    /// if there are some, and else on all.
+    /// Whether external key stores are served on a listener: on those that want certificates of their
+    /// callers, if there are some, and else on all.
     pub fn has_stores(&self, listener: &GatewayListener) -> bool {
         let wants_certificates = |one: &GatewayListener| one.client_authorities.is_some();
         !self.xks.is_empty()
