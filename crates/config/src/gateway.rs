@@ -77,7 +77,7 @@ pub struct GatewayLimits {
     /// Seconds within which a request is answered.
     pub request_seconds: u64,
     /// Tokens of logins that are in force at the same time. One more takes the place of the oldest one of the
-    /// identity that has most.
+    /// identity that has most in the role that has most.
     pub tokens_of_logins: usize,
 }
 
@@ -241,6 +241,14 @@ impl GatewaySettings {
             transform,
             traces,
         })
+    }
+
+    /// Whether external key stores are served on a listener: on those that want certificates of their
+    /// callers, if there are some, and else on all.
+    pub fn has_stores(&self, listener: &GatewayListener) -> bool {
+        let wants_certificates = |one: &GatewayListener| one.client_authorities.is_some();
+        !self.xks.is_empty()
+            && (wants_certificates(listener) || !self.listeners.iter().any(wants_certificates))
     }
 
     /// Makes relative paths those of a directory.

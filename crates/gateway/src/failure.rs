@@ -28,8 +28,9 @@ pub(crate) enum Failure {
     Full,
     /// The token has too many connections.
     Crowded,
-    /// Too many logins from its address failed; more are taken after so many seconds.
-    Hasty(u64),
+    /// Too many logins from its address failed, or there were too many of its subject; the text says when
+    /// more are taken.
+    Hasty(String),
     /// It took too long.
     Late,
     /// The nodes cannot serve at the moment.
@@ -80,10 +81,8 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Failure::TooLong(most) => return write!(f, "the request is longer than {} KiB", most >> 10),
-            Failure::Hasty(seconds) => {
-                return write!(f, "too many logins from this address failed; log in again in {seconds} s");
-            }
             Failure::Bad(message)
+            | Failure::Hasty(message)
             | Failure::Denied(message)
             | Failure::Unavailable(message)
             | Failure::Internal(message) => message,

@@ -33,6 +33,7 @@ mod make_certificate;
 mod make_token;
 mod mark;
 mod memory;
+mod moment;
 mod nodes;
 mod queue;
 mod running;

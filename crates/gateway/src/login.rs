@@ -5,9 +5,11 @@
 //! ```text
 //! compact.rs (the parts of a token), strict.rs (JSON without two meanings)
 //!     |
-//! public_keys.rs (JWKS, PEM; signatures, by ring) <- source.rs (a file, or an issuer) <- kept.rs (for how long), fetch.rs (HTTPS)
-//!     |
-//! claims.rs (times, audience, whose it is), single_use.rs; failures.rs (how often somebody may be wrong)
+//! public_keys.rs (JWKS, PEM; signatures, by ring) <- source.rs (a file, or an issuer) <- watched.rs (files that change),
+//!     |                                                                        kept.rs (for how long), fetch.rs (HTTPS)
+//! claims.rs (times, audience, whose it is), single_use.rs
+//!
+//! allowance.rs (how often somebody may be wrong, and may log in), turns.rs (when a signature is verified)
 //! ```
 //!
 //! Signatures are verified by ring, which TLS uses here, too. A library for JWTs would bring a second set of
@@ -19,9 +21,9 @@
 //! meant. The algorithm has to be one that the file allows, and it has to be one of the key's kind. There is
 //! no algorithm with a secret, so no public key can be taken for one.
 
+mod allowance;
 mod claims;
 mod compact;
-mod failures;
 mod fetch;
 #[cfg(test)]
 mod fuzz;
@@ -33,6 +35,8 @@ mod source;
 mod strict;
 #[cfg(test)]
 mod tests;
+mod turns;
+mod watched;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -40,17 +44,25 @@ use std::time::SystemTime;
 use polyclave_config::{GatewayLogin, GatewayLoginRole};
 
 use crate::Result;
+pub(crate) use allowance::Allowance;
 pub(crate) use claims::Identity;
-pub(crate) use failures::Failures;
 pub(crate) use refused::Refused;
-use single_use::SingleUse;
+use single_use::{SingleUse, Unused};
 use source::Source;
+pub(crate) use turns::{Line, Turns};
 
 /// An issuer whose tokens are taken, as the file says.
 pub(crate) struct Login {
     pub(crate) settings: GatewayLogin,
     source: Arc<Source>,
     used: Arc<SingleUse>,
+}
+
+/// A good token that may be used for a role.
+pub(crate) struct Verified {
+    pub(crate) identity: Identity,
+    /// What is spent if it may be used once.
+    once: Option<Unused>,
 }
 
 impl Login {
@@ -73,12 +85,13 @@ impl Login {
         Ok(self.source.keys(|_| true).await?.usable())
     }
 
-    /// Whose token it is, if it is a good one that may be used for a role.
+    /// Whose token it is, if it is a good one that may be used for a role. It is not spent yet.
     pub(crate) async fn verify(
         &self,
         role: &GatewayLoginRole,
         token: &str,
-    ) -> std::result::Result<Identity, Refused> {
+        line: Line<'_>,
+    ) -> std::result::Result<Verified, Refused> {
         let token = compact::Compact::parse(token)?;
         if !self.settings.algorithms.contains(&token.algorithm) {
             return Err(Refused::AlgorithmNotAllowed(token.algorithm.name()));
@@ -86,13 +99,24 @@ impl Login {
         let are_needed = |keys: &public_keys::PublicKeys| keys.knows(token.key_id.as_deref());
         // Why is in the log: a stranger need not know the issuer's server.
         let keys = self.source.keys(are_needed).await.map_err(|_| Refused::NoKeys)?;
-        keys.verify(&token)?;
-        let now = SystemTime::now();
-        let claims = strict::object(&token.claims()?).map_err(|flaw| Refused::Json("claims", flaw))?;
-        let identity = claims::judge(&claims, &self.settings, role, now)?;
-        if role.single_use {
-            self.used.spend(&claims, &self.settings, now)?;
+        {
+            let _turn = line.turn().await?;
+            keys.verify(&token)?;
         }
-        Ok(identity)
+        let claims = strict::object(&token.claims()?).map_err(|flaw| Refused::Json("claims", flaw))?;
+        let identity = claims::judge(&claims, &self.settings, role, SystemTime::now())?;
+        let once = match role.single_use {
+            true => Some(self.used.look_at(&claims, &self.settings, &role.name)?),
+            false => None,
+        };
+        Ok(Verified { identity, once })
+    }
+
+    /// Uses a token that was verified: it cannot be used again, if it may be used once.
+    pub(crate) fn spend(&self, verified: Verified) -> std::result::Result<Identity, Refused> {
+        if let Some(unused) = verified.once {
+            self.used.spend(unused, SystemTime::now())?;
+        }
+        Ok(verified.identity)
     }
 }

@@ -21,7 +21,7 @@ use crate::connections::{ConnectionCounts, Connections, Limits};
 use crate::counts::{Counts, Now};
 use crate::kms::Kms;
 use crate::listen::{Socket, bind, serve, serve_kms};
-use crate::login::Failures;
+use crate::login::{Allowance, Turns};
 use crate::look::{Look, Looking};
 use crate::memory::Memory;
 use crate::nodes::Asker;
@@ -134,7 +134,8 @@ impl Running {
             memory: seen.memory.clone(),
             bulk: seen.bulk.clone(),
             within,
-            failures: Failures::new(),
+            failures: Allowance::of_failures(),
+            turns: Turns::new(),
             transformations,
             cluster: Cluster {
                 id: client.cluster().id(),
@@ -169,15 +170,12 @@ impl Running {
         Ok(running)
     }
 
-    /// Serves what the settings name. External key stores are on listeners that want certificates of their
-    /// callers, if there are some, and else on all.
+    /// Serves what the settings name.
     fn listen(&mut self, settings: &GatewaySettings, [pages, with_stores]: [&Router; 2]) -> Result<()> {
         let seen = self.seen.clone();
-        let stores_want_certificates = settings.listeners.iter().any(|one| one.client_authorities.is_some());
         for (listener, connections) in settings.listeners.iter().zip(&*seen.listeners) {
             let acceptor = tls::acceptor(listener)?;
-            let has_stores = !stores_want_certificates || listener.client_authorities.is_some();
-            let pages = if has_stores { with_stores } else { pages };
+            let pages = if settings.has_stores(listener) { with_stores } else { pages };
             let address = self.serve(&listener.address, acceptor, pages.clone(), connections)?;
             self.addresses.push(address);
         }

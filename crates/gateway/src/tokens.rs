@@ -2,11 +2,12 @@
 //! request, so that a token that was revoked stops at once.
 
 mod given;
+mod shares;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -19,13 +20,17 @@ use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::Result;
-use crate::login::{Login, Refused};
+use crate::login::{Allowance, Line, Login, Refused};
 use crate::make_token::random_token;
 use crate::mark::Mark;
 use crate::memory::TURNS;
+use crate::moment::Moment;
 use crate::nodes::Asker;
-use given::Given;
 pub(crate) use given::Session;
+use given::{Given, Lives};
+
+/// After which time a file that was wrong is read again though it has not changed.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// A token of the file, or those of all who have logged in as one role; and the client as which the gateway
 /// asks the nodes for them.
@@ -77,6 +82,7 @@ struct Role {
     token: Arc<Token>,
     /// Whom it lets in.
     admission: GatewayLogin,
+    lives: Lives,
 }
 
 /// See the [module](self).
@@ -88,11 +94,15 @@ pub(crate) struct Tokens {
     read: Mutex<Read>,
     /// The tokens of those who have logged in.
     given: Given,
+    /// How often a subject logs in as a role.
+    logins: Allowance<(String, String)>,
 }
 
 struct Read {
     mark: Option<Mark>,
     settings: GatewaySettings,
+    /// When the file was wrong, and how.
+    wrong: Option<(Instant, String)>,
 }
 
 /// A token that a login has given.
@@ -110,8 +120,8 @@ impl Tokens {
         let settings = GatewaySettings::load(file)?;
         let in_force = RwLock::new(Arc::new(in_force(&client, &settings, None)?));
         let given = Given::new(settings.limits.tokens_of_logins);
-        let read = Mutex::new(Read { mark, settings });
-        Ok(Tokens { file: file.into(), client, in_force, read, given })
+        let read = Mutex::new(Read { mark, settings, wrong: None });
+        Ok(Tokens { file: file.into(), client, in_force, read, given, logins: Allowance::of_logins() })
     }
 
     /// The token with a hash, as the file has it now.
@@ -119,7 +129,7 @@ impl Tokens {
         self.look_again();
         let in_force = self.in_force.read();
         in_force.tokens.get(hash).cloned().or_else(|| {
-            let role = self.given.role_of(hash, Instant::now())?;
+            let role = self.given.role_of(hash, Moment::now())?;
             in_force.roles.get(&*role).map(|role| role.token.clone())
         })
     }
@@ -133,41 +143,41 @@ impl Tokens {
     /// Gives a token to who shows a good one of an issuer.
     pub(crate) async fn log_in(
         &self,
-        login: &Login,
+        (login, line): (&Login, Line<'_>),
         role: &str,
         token: &str,
     ) -> std::result::Result<LoggedIn, Refused> {
         let settings = login.settings.role(role).ok_or(Refused::Changed)?;
-        let identity = login.verify(settings, token).await?;
+        let verified = login.verify(settings, token, line).await?;
         let text = random_token().map_err(|e| Refused::System(e.to_string()))?;
         let hash = GatewayToken::hash_of(&text);
         // The file cannot take another role's place meanwhile.
         let in_force = self.in_force.read();
-        let present = in_force.roles.get(role).map(|role| &role.admission);
-        if present != Some(&login.settings.admission(settings)) {
-            return Err(Refused::Changed);
+        let admission = login.settings.admission(settings);
+        let present = in_force.roles.get(role).filter(|present| present.admission == admission);
+        let lives = present.ok_or(Refused::Changed)?.lives;
+        let now = Instant::now();
+        let holder = (role.to_owned(), verified.identity.subject.clone());
+        if let Some(wait) = self.logins.wait(&holder, now) {
+            return Err(Refused::Hasty(wait.as_secs() + 1));
         }
-        let present = in_force.logins.get(&login.settings.path).and_then(|login| login.settings.role(role));
-        let lives = present.unwrap_or(settings);
-        let lives = [lives.life_seconds, lives.most_life_seconds].map(Duration::from_secs);
-        let session = Session::begin(
-            (&login.settings.path, role),
-            identity,
-            lives,
-            (Instant::now(), SystemTime::now()),
-        );
-        self.given.add(hash, session.clone(), Instant::now());
+        // Nothing refuses it after it was spent.
+        let identity = login.spend(verified)?;
+        self.logins.note(&holder, now);
+        let given = Moment::now();
+        let session = Session::begin((&login.settings.path, role), identity, lives, given);
+        self.given.add(hash, session.clone(), given);
         Ok(LoggedIn { text, hash, session })
     }
 
     /// What a login has given, if a token is from one.
     pub(crate) fn session(&self, hash: &[u8; 32]) -> Option<Session> {
-        self.given.find(hash, Instant::now())
+        self.given.find(hash, Moment::now())
     }
 
     /// Lets a token of a login live on, for a time or for as long as a new one.
     pub(crate) fn renew(&self, hash: &[u8; 32], wanted: Option<Duration>) -> Option<Session> {
-        self.given.renew(hash, wanted, Instant::now())
+        self.given.renew(hash, wanted, Moment::now())
     }
 
     /// Ends a token of a login. False if it is from none.
@@ -182,22 +192,29 @@ impl Tokens {
     }
 
     /// Takes what a file says. If it says something else of whom a role lets in, the tokens of that role end.
+    /// If it says shorter lives, they hold for tokens that are there, too.
     fn take(&self, in_force: InForce) {
         let before = std::mem::replace(&mut *self.in_force.write(), Arc::new(in_force));
         let present = self.in_force.read().clone();
         for (name, role) in &before.roles {
-            if present.roles.get(name).is_none_or(|present| present.admission != role.admission) {
-                self.given.end_all_of(name);
+            match present.roles.get(name).filter(|present| present.admission == role.admission) {
+                None => self.given.end_all_of(name),
+                Some(present) if present.lives != role.lives => {
+                    self.given.shorten(name, present.lives, Moment::now());
+                }
+                Some(_) => {}
             }
         }
     }
 
     /// Takes the tokens of the file, if it has changed. Those of a file with an error are not taken: the
-    /// tokens from before stay in force.
+    /// tokens from before stay in force. It is tried again after a while, since the cause may be another file,
+    /// or that no file could be opened for a moment.
     fn look_again(&self) {
         let mark = Mark::of(&self.file);
         let mut read = self.read.lock();
-        if mark == read.mark {
+        let is_due = read.wrong.as_ref().is_some_and(|(at, _)| at.elapsed() >= AGAIN);
+        if mark == read.mark && !is_due {
             return;
         }
         read.mark = mark;
@@ -222,10 +239,18 @@ impl Tokens {
                     );
                 }
                 read.settings = settings;
+                read.wrong = None;
                 self.take(in_force);
             }
             Err(e) => {
-                tracing::error!(error = %e, "the tokens from before stay in force, also those that the file was to revoke");
+                let why = e.to_string();
+                if read.wrong.as_ref().is_none_or(|(_, told)| *told != why) {
+                    tracing::error!(
+                        error = why,
+                        "the tokens from before stay in force, also those that the file was to revoke"
+                    );
+                }
+                read.wrong = Some((Instant::now(), why));
             }
         }
     }
@@ -246,7 +271,11 @@ fn in_force(client: &Client, settings: &GatewaySettings, before: Option<&InForce
     let roles = settings.logins.iter().flat_map(|login| login.roles.iter().map(move |role| (login, role)));
     let role = |(login, role): (&GatewayLogin, &GatewayLoginRole)| {
         let (token, admission) = (granted(role.grant())?, login.admission(role));
-        Ok((role.name.clone(), Role { token, admission }))
+        let lives = Lives {
+            life: Duration::from_secs(role.life_seconds),
+            most: Duration::from_secs(role.most_life_seconds),
+        };
+        Ok((role.name.clone(), Role { token, admission, lives }))
     };
     let access_key = |entry: &GatewayAccessKey| {
         let (secret, asker) = (entry.read_secret()?, Asker::new(client, &entry.name)?);

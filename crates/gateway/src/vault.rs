@@ -37,7 +37,7 @@ use crate::bulk::Bulk;
 use crate::connections::{Peer, Whose};
 use crate::counts::Counts;
 use crate::failure::Failure;
-use crate::login::Failures;
+use crate::login::{Allowance, Turns};
 use crate::look::Look;
 use crate::memory::Memory;
 use crate::nodes::Asker;
@@ -66,8 +66,9 @@ pub(crate) struct Vault {
     /// Where long requests are answered, and batches of more than a [`FEW`] items.
     pub(crate) bulk: Bulk,
     pub(crate) within: Duration,
-    /// How often logins failed.
-    pub(crate) failures: Failures<Whose>,
+    /// How often logins failed, and when their tokens are verified.
+    pub(crate) failures: Allowance<Whose>,
+    pub(crate) turns: Turns,
     pub(crate) cluster: Cluster,
     pub(crate) transformations: Transformations,
 }

@@ -38,6 +38,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             };
             say!("  for callers with a certificate {names}, signed by {}", authorities.display());
         }
+        if settings.has_stores(listener) {
+            say!("  with the external key stores");
+        } else if !settings.xks.is_empty() {
+            say!("  without the external key stores: they are on listeners with client_authorities only");
+        }
     }
     for kms in &settings.kms {
         say!("the KMS {} on {} with the key {}", kms.name, kms.socket.display(), kms.key);

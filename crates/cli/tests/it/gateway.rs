@@ -97,6 +97,14 @@ fn a_check_finds_files_and_keys_that_are_missing() {
         let message = place.fails(check(&text));
         assert!(message.contains(wanted), "{wanted}: {message}");
     }
+    let of_callers = tls.replace("8443", "8444") + "client_authorities = \"tls.crt\"\n";
+    let xks = "[[xks]]\npath = \"/kms/xks/v1\"\n[[xks.key]]\nid = \"1\"\nkey = \"of-kms\"\n";
+    let message = place.run(check(&[tls, xks].concat()));
+    assert!(message.contains("  with the external key stores"), "{message}");
+    let message = place.run(check(&[tls, &of_callers, xks].concat()));
+    let at = |part: &str| message.find(part).unwrap_or_else(|| panic!("{part}: {message}"));
+    assert!(at(":8443") < at("  without the external key stores"), "{message}");
+    assert!(at(":8444") < at("  with the external key stores"), "{message}");
     // A killed `cluster run` leaves nodes that answer for a moment longer.
     nodes.end();
     let message = place.run(check(kms));

@@ -16,9 +16,8 @@ pub use role::GatewayLoginRole;
 /// The most characters of a path, and of an issuer and its URLs.
 const MOST_OF_PATH: usize = 128;
 const MOST_OF_URL: usize = 512;
-/// How far clocks may differ, in seconds: if nothing else is said, and at most.
+/// How far clocks may differ, in seconds, if nothing else is said.
 const LEEWAY: u64 = 30;
-const MOST_LEEWAY: u64 = 300;
 /// Where an issuer says what it is (OpenID Connect Discovery 1.0, section 4).
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
@@ -154,6 +153,9 @@ fn leeway() -> u64 {
 }
 
 impl GatewayLogin {
+    /// How far clocks may differ, at most.
+    pub const MOST_LEEWAY_SECONDS: u64 = 300;
+
     /// Where its keys are. `None` if the settings name no place, or several: then they were not checked.
     pub fn keys_place(&self) -> Option<KeysPlace<'_>> {
         let authorities = self.authorities.as_deref();
@@ -196,10 +198,11 @@ impl GatewayLogin {
                 "algorithms is empty: no token could be verified; leave it out, or name some",
             ));
         }
-        if self.leeway_seconds > MOST_LEEWAY {
+        if self.leeway_seconds > GatewayLogin::MOST_LEEWAY_SECONDS {
             return Err(Error::misuse(format!(
-                "leeway_seconds is {}, and may be {MOST_LEEWAY} at most: set the clocks right (NTP)",
-                self.leeway_seconds
+                "leeway_seconds is {}, and may be {} at most: set the clocks right (NTP)",
+                self.leeway_seconds,
+                GatewayLogin::MOST_LEEWAY_SECONDS
             )));
         }
         if self.roles.is_empty() {

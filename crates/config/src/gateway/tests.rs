@@ -43,6 +43,22 @@ fn a_file_is_read_and_its_paths_are_those_of_its_directory() {
 }
 
 #[test]
+fn stores_are_on_listeners_that_want_certificates_if_there_are_some() {
+    let stores = "[[xks]]\npath = '/kms/xks/v1'\n[[xks.key]]\nid = '1'\nkey = 'orders'\n";
+    let wanting =
+        whole().replace("certificate = 'tls.crt'", "certificate = 'tls.crt'\nclient_authorities = 'a'");
+    for (text, expected) in [
+        (whole(), [false, false]),
+        ([&whole(), stores].concat(), [true, true]),
+        ([&wanting, stores].concat(), [false, true]),
+    ] {
+        let read = GatewaySettings::parse(&text).expect("read");
+        let has = [0, 1].map(|at| read.has_stores(&read.listeners[at]));
+        assert_eq!(has, expected);
+    }
+}
+
+#[test]
 fn errors_name_the_line_and_what_to_do() {
     let whole = whole();
     let hash = hash();

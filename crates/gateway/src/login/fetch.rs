@@ -1,7 +1,6 @@
 //! A document from an issuer's server: by HTTPS, once, within a limit of size. The caller has one of time. A
 //! redirect is not followed.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::Uri;
@@ -20,29 +19,27 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
 use super::public_keys::MAX_DOCUMENT;
-use crate::{Error, Result};
 
 /// The most bytes of an answer's headers.
 const HEADERS: usize = 64 << 10;
 
-/// TLS 1.3 with servers that one of the authorities of a file knows.
-pub(super) fn tls(authorities: &Path) -> Result<TlsConnector> {
-    let wrong = |detail: String| Error::Tls { path: authorities.into(), detail };
-    let pem = std::fs::read(authorities).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+/// TLS 1.3 with servers that one of the authorities in a document (PEM) knows. An error says what is wrong
+/// with it.
+pub(super) fn tls(authorities: &[u8]) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|e| wrong(format!("is no certificate in PEM: {e}")))?;
-        roots.add(certificate).map_err(|e| wrong(format!("has a certificate of no authority: {e}")))?;
+    for certificate in CertificateDer::pem_slice_iter(authorities) {
+        let certificate = certificate.map_err(|e| format!("is no certificate in PEM: {e}"))?;
+        roots.add(certificate).map_err(|e| format!("has a certificate of no authority: {e}"))?;
     }
     if roots.is_empty() {
-        return Err(wrong(
+        return Err(
             "has no certificate in PEM; give the file of an authority that begins with BEGIN CERTIFICATE"
                 .into(),
-        ));
+        );
     }
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|e| wrong(e.to_string()))?
+        .map_err(|e| e.to_string())?
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -50,11 +47,11 @@ pub(super) fn tls(authorities: &Path) -> Result<TlsConnector> {
 }
 
 /// The document at an address. An error says what is wrong, with the address.
-pub(super) async fn get(url: &str, tls: &TlsConnector) -> std::result::Result<Vec<u8>, String> {
+pub(super) async fn get(url: &str, tls: &TlsConnector) -> Result<Vec<u8>, String> {
     exchange(url, tls).await.map_err(|why| format!("{url}: {why}"))
 }
 
-async fn exchange(url: &str, tls: &TlsConnector) -> std::result::Result<Vec<u8>, String> {
+async fn exchange(url: &str, tls: &TlsConnector) -> Result<Vec<u8>, String> {
     let url: Uri = url.parse().map_err(|_| "this is no address".to_owned())?;
     let (Some("https"), Some(authority)) = (url.scheme_str(), url.authority()) else {
         return Err("only https is asked".into());

@@ -4,12 +4,13 @@
 //! away: so nobody can stop the others from getting keys by closing connections.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::public_keys::PublicKeys;
+use crate::moment::Moment;
 
 /// The times of keys.
 #[derive(Clone, Copy)]
@@ -35,11 +36,11 @@ pub(super) struct Kept {
 
 struct Known {
     keys: Arc<PublicKeys>,
-    at: Instant,
+    at: Moment,
 }
 
 struct Asked {
-    at: Instant,
+    at: Moment,
     trouble: Option<String>,
 }
 
@@ -89,7 +90,7 @@ impl Kept {
         let (kept, question) = (self.clone(), ask());
         tokio::spawn(async move {
             let outcome = question.await;
-            let at = Instant::now();
+            let at = Moment::now();
             let trouble = outcome.as_ref().err().cloned();
             if let Some(why) = &trouble {
                 tracing::warn!(why, "an issuer's keys could not be fetched");
@@ -158,6 +159,16 @@ mod tests {
         assert_eq!(answer.usable(), 1);
         let token = super::super::compact::Compact::parse(EXAMPLES[0].0).expect("a token");
         assert!(answer.verify(&token).is_err(), "its key was withdrawn");
+    }
+
+    #[tokio::test]
+    async fn keys_grow_old_while_the_machine_is_suspended() {
+        let kept = kept(Times { pause: Duration::ZERO, ..ONCE }).await;
+        // As long ago by the clock of the day as that clock went on alone.
+        let long_ago = Moment::now().before_suspension(NEVER);
+        kept.known.lock().as_mut().expect("known").at = long_ago;
+        let trouble = kept.keys(|_| true, async || Err("silent".into())).await.err();
+        assert_eq!(trouble, Some("silent".to_owned()));
     }
 
     #[tokio::test]

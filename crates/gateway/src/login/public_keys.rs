@@ -170,11 +170,8 @@ impl PublicKey {
         let bits = 8 * n.len() - n.first().map_or(0, |byte| byte.leading_zeros() as usize);
         match RSA_BITS.contains(&bits) && n.last().is_some_and(|byte| byte & 1 == 1) {
             false => Err("an RSA key has to have a modulus of 2048 to 8192 bits"),
-            // What ring takes: an odd exponent from 3 to 2^33 - 1.
-            true if !(1..=5).contains(&e.len()) || e.last().is_some_and(|byte| byte & 1 == 0) || e == [1] => {
-                Err("the exponent of an RSA key has to be odd, and from 3 to 2^33")
-            }
-            true => Ok(PublicKey::Rsa { n, e }),
+            true if is_exponent(&e) => Ok(PublicKey::Rsa { n, e }),
+            true => Err("the exponent of an RSA key has to be odd, and from 3 to 2^33"),
         }
     }
 
@@ -192,6 +189,12 @@ impl PublicKey {
             _ => Err("a key of Ed25519 has 32 bytes"),
         }
     }
+}
+
+/// Whether ring takes an exponent: an odd one from 3 to 2^33 - 1. It has no leading zeros.
+fn is_exponent(e: &[u8]) -> bool {
+    let is_short = e.len() < 5 || (e.len() == 5 && e[0] <= 1);
+    is_short && e != [1] && e.last().is_some_and(|byte| byte & 1 == 1)
 }
 
 fn point(x: &[u8], y: &[u8], bytes: usize) -> Result<Vec<u8>, &'static str> {

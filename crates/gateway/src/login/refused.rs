@@ -70,14 +70,23 @@ pub(crate) enum Refused {
     #[error("it was used before, and this role takes each token once (\"jti\")")]
     UsedBefore,
     #[error(
-        "it was issued before this gateway started (\"iat\"), and this role takes each token once: the gateway does not remember what was \
-         used before; get a new one"
+        "it was issued before this gateway started, or within {0} s after (\"iat\"), and this role takes each token once: the gateway does \
+         not remember what was used before; get a new one"
     )]
-    BeforeStart,
+    BeforeStart(u64),
     #[error(
-        "more tokens for single use were used than there is memory for; ask again when some have expired"
+        "it is good for {0} s (\"exp\" and \"iat\"), and may be for {1} s: this role takes each token once, and its id has to be remembered for so \
+         long"
     )]
-    UsedUp,
+    LongLived(i64, i64),
+    #[error(
+        "more tokens for single use of its {0} were used than there is memory for; ask again when some have expired"
+    )]
+    UsedUp(&'static str),
+    #[error("too many logins of its subject; log in again in {0} s")]
+    Hasty(u64),
+    #[error("too many tokens wait to be verified; ask again")]
+    Busy,
     #[error("the keys of its issuer cannot be had; the gateway's log says why")]
     NoKeys,
     #[error("the settings of this login have changed meanwhile; ask again")]
@@ -89,6 +98,9 @@ pub(crate) enum Refused {
 impl Refused {
     /// Whether the cause is not the caller's token.
     pub(crate) fn is_ours(&self) -> bool {
-        matches!(self, Refused::UsedUp | Refused::NoKeys | Refused::Changed | Refused::System(_))
+        matches!(
+            self,
+            Refused::UsedUp(_) | Refused::Busy | Refused::NoKeys | Refused::Changed | Refused::System(_)
+        )
     }
 }

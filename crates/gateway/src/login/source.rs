@@ -1,13 +1,12 @@
 //! Where the keys of an issuer come from, and for how long they are good.
 //!
-//! Keys of a file are read again when the file has changed. Keys of a server are asked for again when they
-//! are some minutes old, and when a token names a key that is not among them: so keys that the issuer
-//! withdraws end, and new ones work at once. The server is never asked more often than every few seconds. If
-//! it does not answer, the keys of before are good for an hour (`kept.rs`).
+//! Keys of a file are read again when the file has changed (`watched.rs`). Keys of a server are asked for
+//! again when they are some minutes old, and when a token names a key that is not among them: so keys that
+//! the issuer withdraws end, and new ones work at once. The server is never asked more often than every few
+//! seconds. If it does not answer, the keys of before are good for an hour (`kept.rs`). They end at once if
+//! the file of authorities changes that the server is known by.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use super::fetch;
 use super::kept::{Kept, Times};
 use super::public_keys::{MAX_DOCUMENT, PublicKeys};
 use super::strict;
-use crate::mark::Mark;
+use super::watched::Watched;
 use crate::{Error, Result};
 
 /// The times of a server's keys.
@@ -34,24 +33,28 @@ const TIMES: Times = Times {
 /// How long a server has to say where its keys are, and to give them.
 const WITHIN: Duration = Duration::from_secs(5);
 
+/// The most bytes of a file of authorities.
+const MAX_AUTHORITIES: usize = 4 << 20;
+
 /// See the [module](self).
 pub(super) enum Source {
-    File(KeysFile),
-    Server(Arc<Server>, Arc<Kept>),
+    File(Watched<PublicKeys>),
+    Server(Server),
 }
 
 impl Source {
     /// The source of a login. Files that are missing or wrong are an error; a server is not asked yet.
     pub(super) fn new(login: &GatewayLogin) -> Result<Source> {
-        let server = |place, authorities: &Path| {
-            let server = Server { place, tls: fetch::tls(authorities)? };
-            Ok(Source::Server(Arc::new(server), Arc::new(Kept::new(TIMES))))
-        };
         match login.keys_place() {
-            Some(KeysPlace::File(path)) => KeysFile::read(path).map(Source::File),
-            Some(KeysPlace::Url { url, authorities }) => server(Place::Url(url.into()), authorities),
+            Some(KeysPlace::File(path)) => {
+                let keys = Watched::read(path, MAX_DOCUMENT, PublicKeys::parse);
+                keys.map(Source::File).map_err(|detail| Error::KeysFile { path: path.into(), detail })
+            }
+            Some(KeysPlace::Url { url, authorities }) => {
+                Server::new(Place::Url(url.into()), authorities).map(Source::Server)
+            }
             Some(KeysPlace::Discovery { issuer, authorities }) => {
-                server(Place::Issuer(issuer.into()), authorities)
+                Server::new(Place::Issuer(issuer.into()), authorities).map(Source::Server)
             }
             None => Err(Error::Keys(format!("the login {:?} names no place of keys", login.path))),
         }
@@ -63,63 +66,18 @@ impl Source {
         are_needed: impl Fn(&PublicKeys) -> bool,
     ) -> std::result::Result<Arc<PublicKeys>, String> {
         match self {
-            Source::File(file) => Ok(file.keys()),
-            Source::Server(server, kept) => {
-                let server = server.clone();
-                kept.keys(are_needed, || async move { server.ask().await }).await
-            }
+            Source::File(file) => Ok(file.present()),
+            Source::Server(server) => server.keys(are_needed).await,
         }
     }
-}
-
-/// Keys of a file.
-pub(super) struct KeysFile {
-    path: PathBuf,
-    read: Mutex<(Option<Mark>, Arc<PublicKeys>)>,
-}
-
-impl KeysFile {
-    fn read(path: &Path) -> Result<KeysFile> {
-        let wrong = |detail| Error::KeysFile { path: path.into(), detail };
-        // Before it is read: a change meanwhile is noticed with the next login.
-        let mark = Mark::of(path);
-        let document = read(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        let keys = PublicKeys::parse(&document).map_err(wrong)?;
-        Ok(KeysFile { path: path.into(), read: Mutex::new((mark, Arc::new(keys))) })
-    }
-
-    fn keys(&self) -> Arc<PublicKeys> {
-        let mark = Mark::of(&self.path);
-        let mut last = self.read.lock();
-        if mark != last.0 {
-            // A file that cannot be read now is tried again with the next login.
-            let parsed = read(&self.path).map_err(|e| format!("cannot be read: {e}")).and_then(|document| {
-                last.0 = mark;
-                PublicKeys::parse(&document)
-            });
-            match parsed {
-                Ok(keys) => last.1 = Arc::new(keys),
-                Err(why) => {
-                    let file = self.path.display();
-                    tracing::error!(%file, why, "the keys of before stay in force, also those that the file was to withdraw");
-                }
-            }
-        }
-        last.1.clone()
-    }
-}
-
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut document = Vec::new();
-    // One byte more than there may be: then it is too long.
-    File::open(path)?.take(MAX_DOCUMENT as u64 + 1).read_to_end(&mut document)?;
-    Ok(document)
 }
 
 /// A server that has keys.
 pub(super) struct Server {
-    place: Place,
-    tls: TlsConnector,
+    place: Arc<Place>,
+    authorities: Watched<TlsConnector>,
+    /// The keys that it gave, and the authorities that knew it then.
+    kept: Mutex<(Arc<TlsConnector>, Arc<Kept>)>,
 }
 
 enum Place {
@@ -128,22 +86,50 @@ enum Place {
 }
 
 impl Server {
-    async fn ask(&self) -> std::result::Result<PublicKeys, String> {
-        let (Place::Url(place) | Place::Issuer(place)) = &self.place;
-        let late = |_| Err(format!("{place}: it did not answer within {} s", WITHIN.as_secs()));
-        timeout(WITHIN, self.fetch()).await.unwrap_or_else(late)
+    fn new(place: Place, authorities: &Path) -> Result<Server> {
+        let wrong = |detail| Error::Tls { path: authorities.into(), detail };
+        let watched = Watched::read(authorities, MAX_AUTHORITIES, fetch::tls).map_err(wrong)?;
+        let kept = Mutex::new((watched.present(), Arc::new(Kept::new(TIMES))));
+        Ok(Server { place: Arc::new(place), authorities: watched, kept })
     }
 
-    async fn fetch(&self) -> std::result::Result<PublicKeys, String> {
-        let url = match &self.place {
+    async fn keys(
+        &self,
+        are_needed: impl Fn(&PublicKeys) -> bool,
+    ) -> std::result::Result<Arc<PublicKeys>, String> {
+        let (tls, kept) = self.kept();
+        let place = self.place.clone();
+        kept.keys(are_needed, || async move { place.ask(&tls).await }).await
+    }
+
+    /// What is kept. Keys from a server that other authorities knew are not: one of these may be no good.
+    fn kept(&self) -> (Arc<TlsConnector>, Arc<Kept>) {
+        let tls = self.authorities.present();
+        let mut kept = self.kept.lock();
+        if !Arc::ptr_eq(&kept.0, &tls) {
+            *kept = (tls, Arc::new(Kept::new(TIMES)));
+        }
+        kept.clone()
+    }
+}
+
+impl Place {
+    async fn ask(&self, tls: &TlsConnector) -> std::result::Result<PublicKeys, String> {
+        let (Place::Url(place) | Place::Issuer(place)) = self;
+        let late = |_| Err(format!("{place}: it did not answer within {} s", WITHIN.as_secs()));
+        timeout(WITHIN, self.fetch(tls)).await.unwrap_or_else(late)
+    }
+
+    async fn fetch(&self, tls: &TlsConnector) -> std::result::Result<PublicKeys, String> {
+        let url = match self {
             Place::Url(url) => url.clone(),
             Place::Issuer(issuer) => {
                 let url = GatewayLogin::discovery_url(issuer);
-                let document = fetch::get(&url, &self.tls).await?;
+                let document = fetch::get(&url, tls).await?;
                 keys_url(&document, issuer).map_err(|why| format!("{url}: {why}"))?
             }
         };
-        let document = fetch::get(&url, &self.tls).await?;
+        let document = fetch::get(&url, tls).await?;
         PublicKeys::parse(&document).map_err(|why| format!("{url}: {why}"))
     }
 }

@@ -97,9 +97,19 @@ fn documents_without_a_key_that_can_be_used_say_what_they_lack() {
 #[test]
 fn an_exponent_with_which_every_signature_is_right_is_no_exponent() {
     let keys = EXAMPLES[0].1;
-    for (exponent, is_one) in
-        [("AQ", false), ("AA", false), ("Ag", false), ("", false), ("Aw", true), ("AAEAAQ", true)]
-    {
+    for (exponent, is_one) in [
+        ("AQ", false),
+        ("AA", false),
+        ("Ag", false),
+        ("", false),
+        ("Aw", true),
+        ("AAEAAQ", true),
+        // 2^33 - 1, the last that ring takes, and 2^33 + 1.
+        ("Af____8", true),
+        ("AgAAAAE", false),
+        ("_____w", true),
+        ("AQAAAAAB", false),
+    ] {
         let changed = keys.replace("AQAB\"}", &format!("{exponent}\"}}"));
         assert_eq!(PublicKeys::parse(changed.as_bytes()).is_ok(), is_one, "{exponent}");
     }

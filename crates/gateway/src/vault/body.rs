@@ -1,4 +1,5 @@
-//! The body of a request, within limits of size, shape, time and memory. Only callers with a token get here.
+//! The body of a request, within limits of size, shape, time and memory. Only callers with a token get here,
+//! and those who log in for one.
 
 mod shape;
 #[cfg(test)]
@@ -26,6 +27,8 @@ const LONG: usize = 64 << 10;
 const TIMES: usize = 5;
 /// What an item of a batch takes besides its bytes: its fields, and its result.
 const ITEM: usize = 640;
+/// The most objects of a body that has few.
+const FEW_OBJECTS: usize = 16;
 /// Requests that take no more than this are not counted: there are no more of them than connections.
 const SMALL: usize = TIMES * LONG;
 /// How long a body may take in all, and for how long its sender may pause.
@@ -37,6 +40,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub(super) struct Reading {
     body: Body,
     most: usize,
+    most_objects: usize,
     /// The bytes that it has, if that was announced.
     announced: Option<usize>,
     read: Used,
@@ -62,7 +66,22 @@ impl Reading {
         }
         let announced = hint.exact().map(|bytes| bytes as usize);
         let (read, shape) = (Used::default(), Shape::default());
-        Ok(Reading { body, most, announced, read, shape, held, turns, left: WITHIN })
+        Ok(Reading {
+            body,
+            most,
+            most_objects: usize::MAX,
+            announced,
+            read,
+            shape,
+            held,
+            turns,
+            left: WITHIN,
+        })
+    }
+
+    /// The same for a body that has so few objects that they are not counted as memory.
+    pub(super) fn of_few_objects(self) -> Reading {
+        Reading { most_objects: FEW_OBJECTS, ..self }
     }
 
     /// Reads a body that is not long to its end. False for a long one, of which little or nothing was read.
@@ -94,6 +113,9 @@ impl Reading {
             return Err(Failure::TooLong(self.most));
         }
         self.shape.take(&data)?;
+        if self.shape.objects() > self.most_objects {
+            return Err(Failure::Bad(format!("the body has more than {} objects", self.most_objects)));
+        }
         let expected = self.announced.unwrap_or(self.most).max(bytes);
         if bytes > LONG {
             self.held.take_turn(&self.turns, TIMES * expected).await;

@@ -1,5 +1,6 @@
 //! `auth/PATH/login`: a token of the gateway for one of an issuer. A login takes no token of the gateway, so
-//! its body is short and has little time, and who is wrong too often has to wait.
+//! its body is short and has little time. A caller that is wrong too often waits behind others, and is told
+//! nothing but that; its good logins are taken, since others may have its address.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use super::fields::Fields;
 use super::{Noted, Vault, object, refuse_what_is_ignored_elsewhere, token};
 use crate::connections::Whose;
 use crate::failure::Failure;
-use crate::login::{Login, Refused};
+use crate::login::{Line, Login, Refused};
 use crate::tokens::LoggedIn;
 
 /// The most bytes of a body, and how long it may take.
@@ -47,18 +48,27 @@ pub(super) async fn answer(
     }
     refuse_what_is_ignored_elsewhere(&head.headers)?;
     let from = head.extensions.get::<Whose>();
-    if let Some(wait) = from.and_then(|from| vault.failures.wait(from, Instant::now())) {
-        return Err(Failure::Hasty(wait.as_secs() + 1));
-    }
-    let outcome = log_in(vault, login, body, noted).await;
+    let wait = from.and_then(|from| vault.failures.wait(from, Instant::now()));
+    let outcome = log_in(vault, (login, vault.turns.of(wait.is_some())), body, noted).await;
     let is_callers_fault = matches!(outcome, Err(Failure::Bad(_) | Failure::Denied(_) | Failure::TooLong(_)));
     if let (true, Some(from)) = (is_callers_fault, from) {
         vault.failures.note(from, Instant::now());
     }
-    outcome
+    match wait {
+        Some(wait) if is_callers_fault => Err(Failure::Hasty(format!(
+            "too many logins from this address failed; log in again in {} s",
+            wait.as_secs() + 1
+        ))),
+        _ => outcome,
+    }
 }
 
-async fn log_in(vault: &Vault, login: &Login, body: Body, noted: &mut Noted) -> Result<Answer, Failure> {
+async fn log_in(
+    vault: &Vault,
+    (login, line): (&Login, Line<'_>),
+    body: Body,
+    noted: &mut Noted,
+) -> Result<Answer, Failure> {
     let fields = match timeout(WITHIN, read(vault, body)).await {
         Ok(fields) => fields?,
         Err(_) => {
@@ -79,22 +89,25 @@ async fn log_in(vault: &Vault, login: &Login, body: Body, noted: &mut Noted) -> 
             LoginKind::Kubernetes => Failure::Bad(format!("invalid role name {shown:?}")),
         });
     }
-    noted.token = role.to_owned();
     let token = fields.text("jwt")?.filter(|token| !token.is_empty()).ok_or_else(|| match kind {
         LoginKind::Jwt => bad("missing token"),
         LoginKind::Kubernetes => bad("missing jwt"),
     })?;
-    let given = vault.tokens.log_in(login, role, token).await.map_err(|refused| failure(kind, &refused))?;
-    noted.accessor = token::accessor(&given.hash);
+    let given = vault.tokens.log_in((login, line), role, token).await;
+    let given = given.map_err(|refused| failure(kind, &refused))?;
+    // Before, the role is what a stranger says.
+    (noted.token, noted.accessor) = (role.to_owned(), token::accessor(&given.hash));
     let (accessor, subject) = (&noted.accessor, &given.session.identity.subject);
     tracing::info!(login = login.settings.path, role, subject = ?subject, accessor, "logged in");
     Ok(Answer::Auth(auth(&given)))
 }
 
 async fn read(vault: &Vault, body: Body) -> Result<Fields, Failure> {
-    // A body of this length never waits for its turn.
+    // A body of this length never waits for its turn, and with few objects it takes none of the memory that
+    // long requests of tokens need.
     let turns = Arc::new(Semaphore::new(0));
-    let mut reading = Reading::begin(body, MAX_BODY, vault.memory.for_one(&STRANGERS.into()), turns)?;
+    let reading = Reading::begin(body, MAX_BODY, vault.memory.for_one(&STRANGERS.into()), turns)?;
+    let mut reading = reading.of_few_objects();
     reading.is_short().await?;
     let (bytes, _held) = reading.rest().await?;
     Fields::parse(bytes, &["jwt", "role"])
@@ -103,6 +116,7 @@ async fn read(vault: &Vault, body: Body) -> Result<Fields, Failure> {
 /// A refusal with the status that Vault has for it.
 fn failure(kind: LoginKind, refused: &Refused) -> Failure {
     match kind {
+        _ if matches!(refused, Refused::Hasty(_)) => Failure::Hasty(refused.to_string()),
         _ if refused.is_ours() => Failure::Unavailable(refused.to_string()),
         LoginKind::Jwt => Failure::Bad(format!("error validating token: {refused}")),
         LoginKind::Kubernetes => Failure::Denied(refused.to_string()),
@@ -117,7 +131,7 @@ fn auth(given: &LoggedIn) -> Map<String, Value> {
         "policies": [*session.role],
         "token_policies": [*session.role],
         "metadata": token::metadata(session),
-        "lease_duration": (session.ends - session.given).as_secs(),
+        "lease_duration": session.ends.as_secs(),
         "renewable": true,
         "entity_id": "",
         "token_type": "service",

@@ -1,7 +1,7 @@
 //! Requests of a token about itself: to look it up, to renew it, and to end it. Tokens of the file do not end
 //! by themselves; those of logins do.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
@@ -11,6 +11,7 @@ use super::answer::Answer;
 use super::fields::Fields;
 use super::{Caller, Vault, object};
 use crate::failure::Failure;
+use crate::moment::Moment;
 use crate::tokens::Session;
 
 /// Bytes of the hash that name a token where it must not stand itself.
@@ -47,17 +48,17 @@ fn of_file(caller: &Caller) -> Map<String, Value> {
 }
 
 fn of_login(caller: &Caller, session: &Session) -> Map<String, Value> {
-    let Session { login, role, identity, since, given, ends, last, life } = session;
+    let Session { login, role, identity, given, ends, last, life } = session;
     let as_text = |time: OffsetDateTime| time.format(&Rfc3339).ok();
-    let since = OffsetDateTime::from(*since);
+    let since = OffsetDateTime::from(given.day());
     object(json!({
         "accessor": accessor(&caller.hash),
         "creation_time": since.unix_timestamp(),
         "creation_ttl": life.as_secs(),
         "display_name": format!("{}-{}", login.replace('/', "-"), identity.subject),
         "entity_id": "",
-        "expire_time": as_text(since + (*ends - *given)),
-        "explicit_max_ttl": (*last - *given).as_secs(),
+        "expire_time": as_text(since + *ends),
+        "explicit_max_ttl": last.as_secs(),
         "id": *caller.text,
         "issue_time": as_text(since),
         "meta": metadata(session),
@@ -110,7 +111,7 @@ pub(super) fn metadata(session: &Session) -> Value {
 
 /// For how long a token is good. The whole of a second has to have passed before it counts less.
 fn left(session: &Session) -> Duration {
-    let left = session.ends.saturating_duration_since(Instant::now());
+    let left = session.left(Moment::now());
     Duration::from_secs(left.as_secs() + u64::from(left.subsec_nanos() > 0))
 }
 

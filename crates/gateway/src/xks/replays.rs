@@ -3,10 +3,11 @@
 //! request.
 //!
 //! A signature is remembered for as long as its time is accepted. Only those that have been verified are
-//! remembered, so nobody without a secret can fill the memory. A gateway that was started again has forgotten
-//! them, and another gateway does not know them.
+//! remembered, so nobody without a secret can fill the memory. An access key has a part of it: the holders of
+//! others find room. A gateway that was started again has forgotten them, and another gateway does not know
+//! them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use parking_lot::Mutex;
 use time::{Duration, OffsetDateTime};
@@ -16,8 +17,9 @@ use crate::signed::SignedRequest;
 
 /// How far the time of a signature may be from that of this machine, as the specification has it.
 pub(super) const WITHIN: Duration = Duration::minutes(5);
-/// The most signatures that are remembered: 3,400 a second, in some 40 MiB.
-const MOST: usize = 1 << 20;
+/// The most signatures that are remembered, in some 60 MiB. An access key may have two thirds of them: 3,400
+/// a second.
+const MOST: usize = 3 << 19;
 /// Seconds that have a set of their own.
 const SPAN: i64 = 60;
 
@@ -29,29 +31,52 @@ pub(super) struct Replays(Mutex<Seen>);
 struct Seen {
     /// The first halves of signatures, by the span of their times. Two different signatures of a secret that
     /// have the same half are not to be found: they are codes of HMAC.
-    by_span: BTreeMap<i64, HashSet<[u8; 16]>>,
+    by_span: BTreeMap<i64, Span>,
+}
+
+#[derive(Default)]
+struct Span {
+    halves: HashSet<[u8; 16]>,
+    /// How many each access key has, by its id.
+    of: HashMap<String, usize>,
 }
 
 impl Replays {
     /// Refuses a signature that was shown before.
     pub(super) fn check(&self, signed: &SignedRequest, now: OffsetDateTime) -> Result<()> {
-        self.note(&signed.signature, signed.at, now)
+        self.note((&signed.signature, &signed.access_key.entry.id), signed.at, now)
     }
 
-    fn note(&self, signature: &[u8; 32], at: OffsetDateTime, now: OffsetDateTime) -> Result<()> {
+    fn note(
+        &self,
+        (signature, access_key): (&[u8; 32], &str),
+        at: OffsetDateTime,
+        now: OffsetDateTime,
+    ) -> Result<()> {
         let span = |time: OffsetDateTime| time.unix_timestamp().div_euclid(SPAN);
         let mut seen = self.0.lock();
         // Nothing of a span that is over is accepted any more.
         seen.by_span = seen.by_span.split_off(&span(now - WITHIN));
-        if seen.by_span.values().map(HashSet::len).sum::<usize>() >= MOST {
+        let number = |count: fn(&Span, &str) -> usize| {
+            seen.by_span.values().map(|span| count(span, access_key)).sum::<usize>() + 1
+        };
+        let all = number(|span, _| span.halves.len());
+        let own = number(|span, access_key| span.of.get(access_key).copied().unwrap_or_default());
+        // An access key may have twice what is left then: so there is always room for another one.
+        if own > 2 * MOST.saturating_sub(all) {
             let why = "more signed requests within minutes than there is memory for; ask again later";
             return Err(Kind::Throttling.exception(why));
         }
         let half = signature.first_chunk().copied().unwrap_or_default();
-        match seen.by_span.entry(span(at)).or_default().insert(half) {
-            true => Ok(()),
-            false => Err(Kind::AuthenticationFailed.exception("this signed request was sent before")),
+        let span = seen.by_span.entry(span(at)).or_default();
+        if !span.halves.insert(half) {
+            return Err(Kind::AuthenticationFailed.exception("this signed request was sent before"));
         }
+        match span.of.get_mut(access_key) {
+            Some(count) => *count += 1,
+            None => drop(span.of.insert(access_key.into(), 1)),
+        }
+        Ok(())
     }
 }
 
@@ -63,7 +88,8 @@ mod tests {
     fn a_signature_is_good_once_and_remembered_for_as_long_as_its_time_is_accepted() {
         let replays = Replays::default();
         let now = OffsetDateTime::from_unix_timestamp(1_800_000_000).expect("a time");
-        let note = |signature: u8, at, now| replays.note(&[signature; 32], at, now).map_err(|e| e.kind);
+        let note =
+            |signature: u8, at, now| replays.note((&[signature; 32], "a"), at, now).map_err(|e| e.kind);
         // Requests of all times that are accepted, shown again until they are not.
         for minutes in -5..=5 {
             let at = now + Duration::minutes(minutes);
@@ -81,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_memory_refuses_and_forgets_nothing() {
+    fn an_access_key_has_a_part_of_the_memory_and_nothing_is_forgotten() {
         let replays = Replays::default();
         let now = OffsetDateTime::from_unix_timestamp(1_800_000_000).expect("a time");
         let number = |n: usize| {
@@ -89,12 +115,13 @@ mod tests {
             signature[..8].copy_from_slice(&n.to_be_bytes());
             signature
         };
-        for n in 0..MOST {
-            replays.note(&number(n), now, now).expect("it is new");
-        }
-        let refused = replays.note(&number(MOST), now, now).map_err(|e| e.kind);
-        assert_eq!(refused, Err(Kind::Throttling));
+        let note = |n, access_key, now| replays.note((&number(n), access_key), now, now).map_err(|e| e.kind);
+        let most = MOST / 3 * 2;
+        (0..most).for_each(|n| note(n, "a", now).expect("it is new"));
+        assert_eq!(note(most, "a", now), Err(Kind::Throttling));
+        assert_eq!(note(most + 1, "b", now), Ok(()), "another one has room");
+        assert_eq!(note(0, "b", now), Err(Kind::AuthenticationFailed), "nothing is forgotten");
         let later = now + Duration::minutes(7);
-        assert_eq!(replays.note(&number(MOST), later, later), Ok(()), "there is room again");
+        assert_eq!(note(most, "a", later), Ok(()), "there is room again");
     }
 }

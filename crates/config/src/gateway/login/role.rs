@@ -42,7 +42,7 @@ pub struct GatewayLoginRole {
     #[serde(default)]
     pub namespaces: Vec<String>,
     /// Whether each token of the issuer is good for one login. It has to have the claims `jti` and `iat`
-    /// then.
+    /// then, and `exp` at most 24 hours after `iat`.
     #[serde(default)]
     pub single_use: bool,
     /// Seconds after which the gateway's token ends if it is not renewed; 900 if absent.
@@ -128,7 +128,8 @@ impl GatewayLoginRole {
     }
 
     fn check_who(&self, kind: LoginKind) -> Result<()> {
-        let is_everybody = |patterns: &[String]| patterns.iter().any(|pattern| pattern == "*");
+        let fits_all = |pattern: &String| pattern.contains('*') && pattern.chars().all(|c| "*?".contains(c));
+        let is_everybody = |patterns: &[String]| patterns.iter().any(fits_all);
         match kind {
             LoginKind::Jwt if !self.service_accounts.is_empty() || !self.namespaces.is_empty() => {
                 Err(Error::misuse(

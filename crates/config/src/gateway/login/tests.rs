@@ -119,6 +119,7 @@ fn errors_of_logins_name_the_line_and_what_to_do() {
         (kubernetes("subjects = ['a']"), vec!["for kind = \"jwt\""]),
         (kubernetes("service_accounts = ['a']"), vec!["service_accounts and namespaces"]),
         (kubernetes("service_accounts = ['*']\nnamespaces = ['*']"), vec!["both \"*\""]),
+        (kubernetes("service_accounts = ['a', '**']\nnamespaces = ['?*']"), vec!["both \"*\""]),
         ([HEAD, LOGIN, "role = []\n"].concat(), vec!["[[login.role]]"]),
         ([&whole[..], LOGIN, &ROLE.replace("'ci'", "'cd'")].concat(), vec!["line 16", "another [[login]]"]),
         ([&whole[..], ROLE].concat(), vec!["another token, role of a login"]),

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Files, alone, ask, caller, claims, log_in, token_of};
-use crate::common::{Ask, PATIENCE, Signer, answer, now};
+use super::{Files, alone, ask, caller, claims, log_in, token_of, with};
+use crate::common::{Ask, PATIENCE, Signer, answer, logged, now};
 
 #[test]
 fn what_a_login_lacks_is_told_as_vault_tells_it() {
@@ -34,6 +34,23 @@ fn what_a_login_lacks_is_told_as_vault_tells_it() {
     assert_eq!(wrapped.status, 400);
     let long = json!({ "role": "ci", "jwt": jwt, "more": "x".repeat(40 << 10) });
     assert_eq!(ask("/v1/auth/jwt/login", &long).of(world.address()).status, 413);
+    // They would take the memory of others' long requests.
+    let many = json!({ "role": "ci", "jwt": jwt, "more": vec![json!({}); 100] });
+    assert_eq!(refused("jwt", &many), (400, "the body has more than 16 objects".into()));
+}
+
+#[test]
+fn the_log_has_no_role_that_a_stranger_has_only_named() {
+    let (files, signer) = (Files::new(), Signer::p256("one"));
+    let world = alone(&files.login(&[&signer], "", "").replace("name = 'ci'", "name = 'watchman'"));
+    let log_in = |token: &str| {
+        ask("/v1/auth/jwt/login", &json!({ "role": "watchman", "jwt": token })).of(world.address())
+    };
+    let named = "token=\"watchman\"";
+    assert_eq!(log_in(&Signer::p256("one").token(&claims())).status, 400);
+    assert!(logged().contains("operation=\"log-in\"") && !logged().contains(named));
+    token_of(&log_in(&signer.token(&claims())));
+    assert!(logged().contains(named));
 }
 
 #[test]
@@ -48,14 +65,46 @@ fn a_caller_that_is_wrong_too_often_has_to_wait_and_others_do_not() {
     let is_told = |_: usize| status(1, "wrong").status == 400;
     let wrong = (0..2000).take_while(|number| is_told(*number)).count();
     assert!((20..2000).contains(&wrong), "{wrong} times");
+    // Others may be behind the same load balancer.
+    assert_eq!(status(1, &good).status, 200, "a good token of the same address");
     assert_eq!(status(2, &good).status, 200, "another address");
+    let refused = status(1, "wrong");
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(refused.errors().starts_with("too many logins from this address failed"), "{refused:?}");
     let until = Instant::now() + PATIENCE;
-    while status(1, &good).status != 200 {
-        assert!(Instant::now() < until, "it can log in again after a while");
-        std::thread::sleep(Duration::from_millis(500));
+    while status(1, "wrong").status != 400 {
+        assert!(Instant::now() < until, "it is told again what is wrong after a while");
+        std::thread::sleep(Duration::from_millis(3500));
     }
     // Good logins do not count.
     (0..40).for_each(|_| drop(token_of(&log_in(&world, &signer.token(&claims())))));
+}
+
+#[test]
+fn a_subject_that_logs_in_too_often_has_to_wait_and_its_token_is_not_used_up() {
+    let (files, signer) = (Files::new(), Signer::p256("one"));
+    let world = alone(&files.login(&[&signer], "leeway_seconds = 0", "single_use = true\n"));
+    // What was issued in the second of the start is not taken.
+    std::thread::sleep(Duration::from_secs(2));
+    let mut good = 0;
+    let refused = loop {
+        let token = signer.token(&claims());
+        let answer = log_in(&world, &token);
+        if answer.status != 200 {
+            break (token, answer);
+        }
+        good += 1;
+        assert!(good < 20_000, "nothing stops it");
+    };
+    let (token, answer) = refused;
+    assert_eq!(answer.status, 429, "{answer:?}");
+    assert!(answer.errors().contains("too many logins of its subject") && good >= 500, "{good}: {answer:?}");
+    token_of(&log_in(&world, &signer.token(&with("sub", json!("project:other")))));
+    let until = Instant::now() + PATIENCE;
+    while log_in(&world, &token).status != 200 {
+        assert!(Instant::now() < until, "it can log in after a while");
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }
 
 #[test]

@@ -222,6 +222,26 @@ fn a_server_with_another_certificate_or_none_gives_no_keys() {
 }
 
 #[test]
+fn keys_of_a_server_whose_authority_was_removed_end_at_once() {
+    let (files, signer) = (Files::new(), Signer::p256("one"));
+    let (server, stranger) = (KeyServer::start("localhost"), KeyServer::start("localhost"));
+    server.behave(Behaviour::default().with("/keys", &jwks(&[&signer])));
+    let world = alone(&of_server(&files, &server));
+    let log_in = || log_in(&world, &signer.token(&claims()));
+    token_of(&log_in());
+    files.write("authority.pem", "no certificate");
+    token_of(&log_in());
+    files.write("authority.pem", &[&stranger.certificate[..], &server.certificate].concat());
+    token_of(&log_in());
+    assert_eq!(server.times_asked(), 2, "other authorities, and keys that they know");
+    files.write("authority.pem", &stranger.certificate);
+    let refused = log_in();
+    assert_eq!(refused.status, 503, "{refused:?}");
+    files.write("authority.pem", &server.certificate);
+    token_of(&log_in());
+}
+
+#[test]
 fn a_file_of_keys_is_read_again_when_it_has_changed() {
     let (files, old, new) = (Files::new(), Signer::p256("old"), Signer::p256("new"));
     let world = alone(&files.login(&[&old], "", ""));

@@ -239,7 +239,9 @@ fn keys_of_an_issuer_that_are_no_good_are_named_and_the_others_serve() {
 #[test]
 fn a_token_for_single_use_is_good_once() {
     let (files, signer) = (Files::new(), Signer::p256("one"));
-    let world = alone(&files.login(&[&signer], "", "single_use = true\n"));
+    let world = alone(&files.login(&[&signer], "leeway_seconds = 0", "single_use = true\n"));
+    let early = signer.token(&claims());
+    std::thread::sleep(std::time::Duration::from_secs(2));
     let token = signer.token(&claims());
     token_of(&log_in(&world, &token));
     let mut another = claims();
@@ -255,6 +257,8 @@ fn a_token_for_single_use_is_good_once() {
             (signer.token(&with("jti", json!(""))), "\"jti\" is not what it has to be"),
             (signer.token(&with("iat", Value::Null)), "no claim \"iat\""),
             (signer.token(&with("iat", json!(now() - 3600))), "before this gateway started"),
+            (early, "before this gateway started"),
+            (signer.token(&with("exp", json!(now() + 100_000))), "and may be for 86400 s"),
         ],
     );
 }

@@ -155,6 +155,45 @@ fn a_change_of_whom_a_role_lets_in_ends_its_tokens_and_a_change_of_its_rights_do
 }
 
 #[test]
+fn shorter_lives_in_the_file_reach_tokens_that_are_there() {
+    let (files, signer) = (Files::new(), Signer::ed25519("one"));
+    let world = super::alone(&files.login(&[&signer], "", "life_seconds = 600\nmost_life_seconds = 1000\n"));
+    let token = token_of(&log_in(&world, &signer.token(&claims())));
+    let ask = |method: &str, of: &str| {
+        let answer = world.ask_as(&token, method, &format!("/v1/auth/token/{of}-self"), Value::Null);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json
+    };
+    let text = std::fs::read_to_string(world.file()).expect("read");
+    replace(&world.file(), &text.replace("= 600", "= 200").replace("= 1000", "= 300"));
+    let found = &ask("GET", "lookup")["data"];
+    assert!(found["ttl"].as_u64().is_some_and(|left| left <= 200), "{found}");
+    assert_eq!(found["explicit_max_ttl"], json!(300));
+    let renewed = &ask("POST", "renew")["auth"];
+    assert!(renewed["lease_duration"].as_u64().is_some_and(|left| left <= 200), "{renewed}");
+}
+
+#[test]
+fn a_file_that_names_one_that_is_not_there_yet_is_taken_once_it_is() {
+    let (files, signer) = (Files::new(), Signer::ed25519("one"));
+    let world = super::alone("");
+    let text = std::fs::read_to_string(world.file()).expect("read");
+    let login = files.login(&[&signer], "", "");
+    let keys = files.0.path().join("issuer.jwks");
+    let elsewhere = keys.with_extension("later");
+    std::fs::rename(&keys, &elsewhere).expect("renamed");
+    replace(&world.file(), &text.replace("[[listener]]", &format!("{login}\n[[listener]]")));
+    let log_in = || log_in(&world, &signer.token(&claims())).status;
+    assert_eq!(log_in(), 403);
+    std::fs::rename(elsewhere, keys).expect("renamed");
+    let until = Instant::now() + PATIENCE;
+    while log_in() != 200 {
+        assert!(Instant::now() < until, "the file is not read again");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
 fn a_flood_of_logins_takes_no_more_tokens_than_the_file_says_and_none_of_others() {
     let (files, signer) = (Files::new(), Signer::ed25519("one"));
     let limits = "[limits]\ntokens_of_logins = 50\n";
