@@ -2,6 +2,7 @@
 //! callers.
 
 mod access_key;
+mod kmip;
 mod listener;
 mod login;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use toml::Spanned;
 use crate::{Error, Result, TraceSettings, check_name, private, text};
 
 pub use access_key::{ACCESS_KEY_RIGHTS, GatewayAccessKey};
+pub use kmip::{GatewayKmip, GatewayKmipClient, KMIP_RIGHTS};
 pub use listener::{GatewayListener, KmsListener};
 pub use login::{GatewayLogin, GatewayLoginRole, KeysPlace, LoginKind, SignatureAlgorithm};
 pub use token::{GatewayGrant, GatewayToken, TOKEN_RIGHTS};
@@ -46,6 +48,8 @@ pub struct GatewaySettings {
     pub listeners: Vec<GatewayListener>,
     /// Where it is a KMS of Kubernetes.
     pub kms: Vec<KmsListener>,
+    /// Where it serves KMIP.
+    pub kmip: Vec<GatewayKmip>,
     /// Who may use Vault's API.
     pub tokens: Vec<GatewayToken>,
     /// Who may log in for a token of Vault's API.
@@ -107,6 +111,8 @@ struct Text {
     #[serde(default)]
     kms: Vec<Spanned<KmsListener>>,
     #[serde(default)]
+    kmip: Vec<Spanned<GatewayKmip>>,
+    #[serde(default)]
     xks: Vec<Spanned<GatewayXks>>,
     #[serde(default)]
     token: Vec<Spanned<GatewayToken>>,
@@ -142,6 +148,7 @@ impl GatewaySettings {
             limits,
             listener,
             kms,
+            kmip,
             xks,
             token,
             login,
@@ -165,6 +172,16 @@ impl GatewaySettings {
             let (line, entry) = (at(one.span().start), one.get_ref());
             let checked = entry.check().and_then(|()| names.take(&entry.name));
             checked.map_err(|e| placed(e, line, &format!("the kms {:?}", entry.name)))?;
+        }
+        for (i, one) in kmip.iter().enumerate() {
+            let (line, entry) = (at(one.span().start), one.get_ref());
+            let is_new = |()| match kmip[..i].iter().any(|other| other.get_ref().address == entry.address) {
+                true => Err(Error::misuse("another one has this address; give both their clients in one")),
+                false => Ok(()),
+            };
+            let take = |()| entry.clients.iter().try_for_each(|client| names.take(&client.name));
+            let checked = entry.check().and_then(is_new).and_then(take);
+            checked.map_err(|e| placed(e, line, &format!("the kmip {:?}", entry.address)))?;
         }
         let mut paths: Vec<&str> = Vec::new();
         for one in &xks {
@@ -212,9 +229,9 @@ impl GatewaySettings {
             checked.map_err(|e| placed(e, line, &format!("the access key {:?}", entry.name)))?;
             ids.push(&entry.id);
         }
-        if listener.is_empty() && kms.is_empty() {
+        if listener.is_empty() && kms.is_empty() && kmip.is_empty() {
             return Err(Error::misuse(
-                "there is no [[listener]] and no [[kms]]: nobody could ask anything; add one of them, as `polyclave gateway run --help` \
+                "there is no [[listener]], no [[kms]] and no [[kmip]]: nobody could ask anything; add one of them, as `polyclave gateway run --help` \
                  shows",
             ));
         }
@@ -234,6 +251,7 @@ impl GatewaySettings {
             limits,
             listeners: listener.into_iter().map(Spanned::into_inner).collect(),
             kms: kms.into_iter().map(Spanned::into_inner).collect(),
+            kmip: kmip.into_iter().map(Spanned::into_inner).collect(),
             xks: xks.into_iter().map(Spanned::into_inner).collect(),
             tokens: token.into_iter().map(Spanned::into_inner).collect(),
             logins: login.into_iter().map(Spanned::into_inner).collect(),
@@ -259,6 +277,9 @@ impl GatewaySettings {
         self.logins.iter_mut().for_each(|login| login.place_in(dir));
         for listener in &mut self.listeners {
             listener.files().for_each(|path| *path = dir.join(&*path));
+        }
+        for kmip in &mut self.kmip {
+            kmip.files().into_iter().for_each(|path| *path = dir.join(&*path));
         }
     }
 }
@@ -294,10 +315,10 @@ struct Names<'t>(Vec<&'t str>);
 
 impl<'t> Names<'t> {
     fn take(&mut self, name: &'t str) -> Result<()> {
-        check_name("token, role of a login, access key or kms", name)?;
+        check_name("token, role of a login, access key, kms or client of kmip", name)?;
         if self.0.contains(&name) {
             return Err(Error::misuse(
-                "another token, role of a login, access key or kms has this name, and the audit logs of the nodes could not tell them apart; take another one",
+                "another token, role of a login, access key, kms or client of kmip has this name, and the audit logs of the nodes could not tell them apart; take another one",
             ));
         }
         self.0.push(name);

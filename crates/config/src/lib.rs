@@ -79,10 +79,10 @@ pub use cluster::{Change, Cluster, Consent, Replaced};
 pub use error::{Error, Result};
 pub use fingerprint::Fingerprint;
 pub use gateway::{
-    ACCESS_KEY_RIGHTS, GatewayAccessKey, GatewayAlphabet, GatewayGrant, GatewayLimits, GatewayListener,
-    GatewayLogin, GatewayLoginRole, GatewayRole, GatewaySettings, GatewayTemplate, GatewayToken,
-    GatewayTransform, GatewayTransformation, GatewayXks, GatewayXksKey, KeysPlace, KmsListener, LoginKind,
-    SignatureAlgorithm, TOKEN_RIGHTS, TweakSource,
+    ACCESS_KEY_RIGHTS, GatewayAccessKey, GatewayAlphabet, GatewayGrant, GatewayKmip, GatewayKmipClient,
+    GatewayLimits, GatewayListener, GatewayLogin, GatewayLoginRole, GatewayRole, GatewaySettings,
+    GatewayTemplate, GatewayToken, GatewayTransform, GatewayTransformation, GatewayXks, GatewayXksKey,
+    KMIP_RIGHTS, KeysPlace, KmsListener, LoginKind, SignatureAlgorithm, TOKEN_RIGHTS, TweakSource,
 };
 pub use hosts::{Host, Hosts};
 pub use identity::StoredIdentity;

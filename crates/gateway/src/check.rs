@@ -23,6 +23,9 @@ pub fn check(settings: &GatewaySettings) -> Result<Checked> {
     for listener in &settings.listeners {
         tls::acceptor(listener)?;
     }
+    for kmip in &settings.kmip {
+        tls::kmip_acceptor(kmip)?;
+    }
     for key in &settings.access_keys {
         key.read_secret()?;
     }

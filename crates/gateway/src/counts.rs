@@ -42,7 +42,7 @@ pub(crate) struct Now {
     /// How many long requests there were.
     pub(crate) long: u64,
     /// The connections of each API.
-    pub(crate) connections: [(&'static str, connections::ConnectionCounts); 2],
+    pub(crate) connections: [(&'static str, connections::ConnectionCounts); 3],
     /// What has become of the spans of traces, if any are made.
     pub(crate) spans: Option<SpanCounts>,
 }

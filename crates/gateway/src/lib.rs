@@ -24,6 +24,7 @@ mod counts;
 mod dashboard;
 mod error;
 mod failure;
+mod kmip;
 mod kms;
 mod listen;
 mod login;

@@ -26,6 +26,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::connections::{Connections, Peer, UnderWay, Whose};
+use crate::kmip::Kmip;
 use crate::kms::{Kms, Lenient};
 use crate::stream::Patient;
 use crate::{Error, Result};
@@ -155,6 +156,40 @@ impl Body for Answered {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// Serves KMIP.
+pub(crate) async fn serve_kmip(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    kmip: Arc<Kmip>,
+    connections: Arc<Connections>,
+) {
+    let told = Arc::new(Told::default());
+    loop {
+        let Ok((stream, from)) = listener.accept().await else {
+            sleep(EXHAUSTED).await;
+            continue;
+        };
+        let _ = stream.set_nodelay(true);
+        let (tls, kmip, told) = (tls.clone(), kmip.clone(), told.clone());
+        connections.take(Whose::at(from.ip()), move |peer| async move {
+            let stream = match timeout(HANDSHAKE, tls.accept(stream)).await {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) if told.is_due() => {
+                    tracing::warn!(%from, %error, "no session of TLS with a client of KMIP; others like it are not told for a second");
+                    return;
+                }
+                _ => return,
+            };
+            let certificate = stream.get_ref().1.peer_certificates().and_then(|all| all.first()).cloned();
+            // Without one there was no session.
+            if let Some(certificate) = certificate {
+                kmip.converse(certificate.into_owned(), Patient::new(stream), &peer).await;
+            }
+        });
+        tokio::task::yield_now().await;
     }
 }
 

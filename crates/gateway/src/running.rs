@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use hyper_util::server::graceful::GracefulShutdown;
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, GatewaySettings, KmsListener};
+use polyclave_config::{ClientDir, GatewayKmip, GatewaySettings, KmsListener};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
@@ -19,8 +19,9 @@ use crate::aws::{self, Aws};
 use crate::bulk::Bulk;
 use crate::connections::{ConnectionCounts, Connections, Limits};
 use crate::counts::{Counts, Now};
+use crate::kmip::Kmip;
 use crate::kms::Kms;
-use crate::listen::{Socket, bind, serve, serve_kms};
+use crate::listen::{Socket, bind, serve, serve_kmip, serve_kms};
 use crate::login::{Allowance, Turns};
 use crate::look::{Look, Looking};
 use crate::memory::Memory;
@@ -55,6 +56,7 @@ pub struct Running {
     seen: Seen,
     sockets: Vec<Arc<Socket>>,
     addresses: Vec<SocketAddr>,
+    kmip_addresses: Vec<SocketAddr>,
     http_address: Option<SocketAddr>,
     looking: Looking,
     collector: Arc<Collector>,
@@ -69,19 +71,20 @@ struct Seen {
     queue: Queue,
     memory: Arc<Memory>,
     bulk: Bulk,
-    /// The connections of the listeners and the KMSs, in the order of the file.
+    /// The connections of the listeners, the KMSs and KMIP, in the order of the file.
     listeners: Arc<Vec<Arc<Connections>>>,
     kms: Arc<Vec<Arc<Connections>>>,
+    kmip: Arc<Vec<Arc<Connections>>>,
     traces: Traces,
 }
 
 impl Seen {
     /// The connections of each API.
-    fn connections(&self) -> [(&'static str, ConnectionCounts); 2] {
+    fn connections(&self) -> [(&'static str, ConnectionCounts); 3] {
         let sum = |all: &[Arc<Connections>]| {
             all.iter().map(|some| some.counts()).fold(ConnectionCounts::default(), ConnectionCounts::and)
         };
-        [("transit", sum(&self.listeners)), ("kms", sum(&self.kms))]
+        [("transit", sum(&self.listeners)), ("kms", sum(&self.kms)), ("kmip", sum(&self.kmip))]
     }
 }
 
@@ -102,6 +105,7 @@ impl Running {
         let new = |limits: Limits| Connections::new(limits);
         let listeners = settings.listeners.iter().map(|_| new(Limits::of(settings.limits.connections)));
         let kms = settings.kms.iter().map(|_| new(Limits::of(FEW)));
+        let kmip = settings.kmip.iter().map(|_| new(Limits::of(settings.limits.connections)));
         let (bulk_threads, bulk) = Bulk::start()?;
         let seen = Seen {
             counts,
@@ -111,6 +115,7 @@ impl Running {
             bulk,
             listeners: Arc::new(listeners.collect()),
             kms: Arc::new(kms.collect()),
+            kmip: Arc::new(kmip.collect()),
             traces: Traces::start(&settings.traces).map_err(std::io::Error::other)?,
         };
         let within = Duration::from_secs(settings.limits.request_seconds);
@@ -146,7 +151,7 @@ impl Running {
         });
         let own = Own { counts: seen.counts.clone(), queue: seen.queue.clone() };
         let collector = Collector::new(client.clone(), Some(own))?;
-        let page = Ui::new(Access::Gateway(tokens), collector.clone());
+        let page = Ui::new(Access::Gateway(tokens.clone()), collector.clone());
         let pages = pages(vault).merge(ui::pages(page, Hosts::Any)).merge(aws::pages(Arc::new(aws)));
         let with_stores = seen.traces.over(xks::with_stores(pages.clone(), xks));
         let pages = seen.traces.over(pages);
@@ -161,17 +166,23 @@ impl Running {
             seen,
             sockets: Vec::new(),
             addresses: Vec::new(),
+            kmip_addresses: Vec::new(),
             http_address: None,
             looking,
             collector,
             client,
         };
-        running.listen(&settings, [&pages, &with_stores])?;
+        running.listen(&settings, [&pages, &with_stores], &tokens)?;
         Ok(running)
     }
 
     /// Serves what the settings name.
-    fn listen(&mut self, settings: &GatewaySettings, [pages, with_stores]: [&Router; 2]) -> Result<()> {
+    fn listen(
+        &mut self,
+        settings: &GatewaySettings,
+        [pages, with_stores]: [&Router; 2],
+        tokens: &Arc<Tokens>,
+    ) -> Result<()> {
         let seen = self.seen.clone();
         for (listener, connections) in settings.listeners.iter().zip(&*seen.listeners) {
             let acceptor = tls::acceptor(listener)?;
@@ -186,6 +197,16 @@ impl Running {
         }
         for (kms, connections) in settings.kms.iter().zip(&*seen.kms) {
             self.serve_kms(kms, connections)?;
+        }
+        for (kmip, connections) in settings.kmip.iter().zip(&*seen.kmip) {
+            let kmip_server = Kmip {
+                address: kmip.address.clone(),
+                tokens: tokens.clone(),
+                queue: seen.queue.clone(),
+                counts: seen.counts.clone(),
+                within: Duration::from_secs(settings.limits.request_seconds),
+            };
+            self.serve_kmip(kmip, kmip_server, connections)?;
         }
         let counts = seen.counts.clone();
         let upkeep = async move {
@@ -234,6 +255,20 @@ impl Running {
         Ok(())
     }
 
+    fn serve_kmip(
+        &mut self,
+        settings: &GatewayKmip,
+        kmip: Kmip,
+        connections: &Arc<Connections>,
+    ) -> Result<()> {
+        let acceptor = tls::kmip_acceptor(settings)?;
+        let (listener, bound) = self.runtime().block_on(bind(&settings.address))?;
+        self.kmip_addresses.push(bound);
+        self.connections.push(connections.clone());
+        self.spawn(serve_kmip(listener, acceptor, Arc::new(kmip), connections.clone()));
+        Ok(())
+    }
+
     fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         let task = self.runtime().spawn(task);
         self.tasks.push(task);
@@ -246,6 +281,11 @@ impl Running {
     /// The addresses on which it serves Vault's API and the others of HTTP, in the order of the file.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// The addresses on which it serves KMIP, in the order of the file.
+    pub fn kmip_addresses(&self) -> &[SocketAddr] {
+        &self.kmip_addresses
     }
 
     /// The address on which it answers about its health and metrics.

@@ -2,10 +2,10 @@
 
 mod callers;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polyclave_config::{GatewayListener, private};
+use polyclave_config::{GatewayKmip, GatewayListener, private};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -15,28 +15,46 @@ use rustls::server::{NoClientAuth, NoServerSessionStorage};
 use tokio_rustls::TlsAcceptor;
 
 use crate::{Error, Result};
+pub(crate) use callers::has_name;
 
-/// TLS 1.3 with the files of a listener, if it has some. The key must be readable by its owner only.
+/// TLS 1.3 with the files of a listener for HTTP, if it has some. The key must be readable by its owner only.
 pub(crate) fn acceptor(listener: &GatewayListener) -> Result<Option<TlsAcceptor>> {
-    let Some((certificate, key)) = listener.tls() else { return Ok(None) };
+    let Some(files) = listener.tls() else { return Ok(None) };
+    let mut config = config(files, listener.client_authorities.as_ref(), &listener.client_names)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+}
+
+/// The same for KMIP, which has no name that TLS agrees on.
+pub(crate) fn kmip_acceptor(kmip: &GatewayKmip) -> Result<TlsAcceptor> {
+    let (files, authorities) = ((&kmip.certificate, &kmip.key), Some(&kmip.client_authorities));
+    Ok(TlsAcceptor::from(Arc::new(config(files, authorities, &[])?)))
+}
+
+/// With a certificate and its key. Certificates of callers are signed by the authorities, if there are some,
+/// and have one of the names, if there are some.
+fn config(
+    (certificate, key): (&PathBuf, &PathBuf),
+    authorities: Option<&PathBuf>,
+    names: &[String],
+) -> Result<ServerConfig> {
     let chain = certificates(certificate)?;
     let private_key = PrivateKeyDer::from_pem_slice(&private::read(key)?)
         .map_err(|e| wrong(key, format!("is no private key in PEM: {e}")))?;
-    let verifier: Arc<dyn ClientCertVerifier> = match &listener.client_authorities {
+    let verifier: Arc<dyn ClientCertVerifier> = match authorities {
         None => Arc::new(NoClientAuth),
-        Some(authorities) => callers::verifier(authorities, &listener.client_names)?,
+        Some(authorities) => callers::verifier(authorities, names)?,
     };
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .and_then(|builder| builder.with_client_cert_verifier(verifier).with_single_cert(chain, private_key))
         .map_err(|e| wrong(certificate, format!("does not fit the key {}: {e}", key.display())))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    if listener.client_authorities.is_some() {
+    if authorities.is_some() {
         // A session that is resumed is not asked for its certificate again, which may have ended.
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
     }
-    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+    Ok(config)
 }
 
 /// The certificates of a file in PEM, at least one.

@@ -1,5 +1,5 @@
-//! The tokens and access keys that are in force, and who may log in for one. The file is looked at with every
-//! request, so that a token that was revoked stops at once.
+//! The tokens, access keys and clients of KMIP that are in force, and who may log in for one. The file is
+//! looked at with every request, so that a token that was revoked stops at once.
 
 mod given;
 mod shares;
@@ -14,7 +14,8 @@ use axum::http::header::AUTHORIZATION;
 use parking_lot::{Mutex, RwLock};
 use polyclave_client::Client;
 use polyclave_config::{
-    GatewayAccessKey, GatewayGrant, GatewayLogin, GatewayLoginRole, GatewaySettings, GatewayToken,
+    GatewayAccessKey, GatewayGrant, GatewayKmip, GatewayKmipClient, GatewayLogin, GatewayLoginRole,
+    GatewaySettings, GatewayToken,
 };
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
@@ -48,6 +49,14 @@ pub(crate) struct AccessKey {
     pub(crate) asker: Asker,
 }
 
+/// A client of KMIP, and the client as which the gateway asks the nodes for it.
+pub(crate) struct KmipClient {
+    /// The name in its certificate.
+    pub(crate) certificate_name: String,
+    pub(crate) entry: GatewayGrant,
+    pub(crate) asker: Asker,
+}
+
 /// The token of a request. If there are several, nobody can say which one is meant.
 pub(crate) fn token_of(headers: &HeaderMap) -> Option<&str> {
     let mut own = headers.get_all("x-vault-token").iter();
@@ -72,6 +81,8 @@ struct InForce {
     tokens: ByHash,
     /// By their ids, which are no secrets.
     access_keys: HashMap<String, Arc<AccessKey>>,
+    /// By the addresses where KMIP is served to them.
+    kmip: HashMap<String, Vec<Arc<KmipClient>>>,
     /// By their paths.
     logins: HashMap<String, Arc<Login>>,
     /// By their names, which no two logins have in common.
@@ -191,6 +202,21 @@ impl Tokens {
         self.in_force.read().access_keys.get(id).cloned()
     }
 
+    /// The client of KMIP at an address that a certificate means, as the file has it now. It is nobody if the
+    /// certificate has the names of several: which rights were meant would be unclear.
+    pub(crate) fn find_kmip_client(
+        &self,
+        address: &str,
+        has_name: impl Fn(&str) -> bool,
+    ) -> Option<Arc<KmipClient>> {
+        self.look_again();
+        let in_force = self.in_force.read();
+        let mut named =
+            in_force.kmip.get(address)?.iter().filter(|client| has_name(&client.certificate_name));
+        let first = named.next()?;
+        if named.next().is_none() { Some(first.clone()) } else { None }
+    }
+
     /// Takes what a file says. If it says something else of whom a role lets in, the tokens of that role end.
     /// If it says shorter lives, they hold for tokens that are there, too.
     fn take(&self, in_force: InForce) {
@@ -231,11 +257,12 @@ impl Tokens {
                     tokens: Vec::new(),
                     access_keys: Vec::new(),
                     logins: Vec::new(),
+                    kmip: settings.kmip.iter().map(GatewayKmip::without_clients).collect(),
                     ..settings.clone()
                 };
                 if without(&settings) != without(&read.settings) {
                     tracing::warn!(
-                        "of gateway.toml only tokens, access keys and logins are taken while the gateway runs; start it again for the rest"
+                        "of gateway.toml only tokens, access keys, logins and clients of KMIP are taken while the gateway runs; start it again for the rest"
                     );
                 }
                 read.settings = settings;
@@ -281,7 +308,15 @@ fn in_force(client: &Client, settings: &GatewaySettings, before: Option<&InForce
         let (secret, asker) = (entry.read_secret()?, Asker::new(client, &entry.name)?);
         Ok((entry.id.clone(), Arc::new(AccessKey { entry: entry.clone(), secret, asker })))
     };
+    let kmip_client = |entry: &GatewayKmipClient| {
+        let (certificate_name, asker) = (entry.certificate_name.clone(), Asker::new(client, &entry.name)?);
+        Ok(Arc::new(KmipClient { certificate_name, entry: entry.grant(), asker }))
+    };
+    let kmip = |entry: &GatewayKmip| {
+        Ok((entry.address.clone(), entry.clients.iter().map(kmip_client).collect::<Result<_>>()?))
+    };
     Ok(InForce {
+        kmip: settings.kmip.iter().map(kmip).collect::<Result<_>>()?,
         tokens: settings.tokens.iter().map(token).collect::<Result<_>>()?,
         access_keys: settings.access_keys.iter().map(access_key).collect::<Result<_>>()?,
         logins: settings.logins.iter().map(login).collect::<Result<_>>()?,

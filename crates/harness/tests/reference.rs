@@ -80,6 +80,8 @@ const FILES: [File; 4] = [
                 "GatewayAccessKey",
                 "[AWS Payment Cryptography's API](../use/payments-aws.md) explains them.",
             ),
+            ("[[kmip]]", "GatewayKmip", "[KMIP](../use/kmip.md) explains them."),
+            ("[[kmip.client]]", "GatewayKmipClient", ""),
             ("[[xks]]", "GatewayXks", "[External key stores of AWS KMS](../use/xks.md) explains them."),
             ("[[xks.key]]", "GatewayXksKey", ""),
             ("[[transform.role]]", "GatewayRole", ""),
@@ -98,7 +100,7 @@ const FILES: [File; 4] = [
 ];
 
 /// Fields that have tables of their own.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     "audit",
     "limits",
     "stock",
@@ -110,6 +112,7 @@ const TABLES: [&str; 16] = [
     "kms",
     "tokens",
     "logins",
+    "kmip",
     "access_keys",
     "xks",
     "transform",
@@ -131,7 +134,7 @@ fn kind(sources: &[String], rust: &str) -> String {
         "usize" | "u64" | "u32" | "u16" | "NonZeroU64" => "number",
         "PathBuf" => "path",
         "Moment" => "time",
-        "Quorum" | "GatewayXksKey" | "GatewayLoginRole" => "table",
+        "Quorum" | "GatewayXksKey" | "GatewayLoginRole" | "GatewayKmipClient" => "table",
         "BTreeMap<String, Vec<String>>" => "table of lists of text",
         "Right" => "[right](#rights)",
         other if other.starts_with("CertificateDer") => "certificate, Base64 of DER",

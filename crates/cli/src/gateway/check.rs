@@ -47,6 +47,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for kms in &settings.kms {
         say!("the KMS {} on {} with the key {}", kms.name, kms.socket.display(), kms.key);
     }
+    for kmip in &settings.kmip {
+        say!("KMIP on {}", kmip.address);
+        for client in &kmip.clients {
+            let (name, of, rights) = (&client.name, &client.certificate_name, words(&client.rights));
+            say!("  {name} may {rights} with the keys {}, by a certificate for {of}", client.keys.join(", "));
+        }
+    }
     for xks in &settings.xks {
         let regions = if xks.regions.is_empty() { "all regions".into() } else { xks.regions.join(", ") };
         say!("the external key store {} for {regions}, with {} keys", xks.path, xks.keys.len());

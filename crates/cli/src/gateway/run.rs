@@ -97,6 +97,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for xks in &settings.xks {
         say!("the external key store {} is served there, too", xks.path);
     }
+    for (address, kmip) in gateway.kmip_addresses().iter().zip(&settings.kmip) {
+        say!("KMIP is served on {address}, for {} clients", kmip.clients.len());
+    }
     for kms in &settings.kms {
         say!("the KMS {} is served on unix://{}", kms.name, kms.socket.display());
     }

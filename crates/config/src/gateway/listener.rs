@@ -95,12 +95,12 @@ pub(super) fn check_loopback(address: &str) -> Result<()> {
 }
 
 /// Whether it can be the name of a host in a certificate.
-fn is_of_host(name: &str) -> bool {
+pub(super) fn is_of_host(name: &str) -> bool {
     let of_host = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
     (1..=253).contains(&name.len()) && name.chars().all(of_host)
 }
 
-fn socket_address(address: &str) -> Result<SocketAddr> {
+pub(super) fn socket_address(address: &str) -> Result<SocketAddr> {
     address.parse().map_err(|_| {
         let shown: String = address.chars().take(80).collect();
         Error::misuse(format!("{shown:?} is no IP address with a port; write for example 127.0.0.1:8200"))

@@ -276,3 +276,42 @@ fn errors_of_external_key_stores_name_the_line_and_what_to_do() {
         }
     }
 }
+
+fn with_kmip(clients: &str) -> String {
+    let paths = "certificate = 'tls.crt'\nkey = 'tls.key'\nclient_authorities = '/etc/callers.pem'\n";
+    format!("client = 'c'\n[[kmip]]\naddress = '0.0.0.0:5696'\n{paths}{clients}")
+}
+
+#[test]
+fn kmip_has_clients_that_their_certificates_name() {
+    let of = "name = 'database'\ncertificate_name = 'db.test'\nrights = ['encrypt']\nkeys = ['db-*']\n";
+    let one = format!("[[kmip.client]]\n{of}");
+    let read = GatewaySettings::parse(&with_kmip(&one)).expect("read").kmip.remove(0);
+    let client = read.clients[0].grant();
+    assert!(client.allows(Right::Encrypt, "db-1"));
+    assert!(!client.allows(Right::Encrypt, "other") && !client.allows(Right::Decrypt, "db-1"));
+    let cases = [
+        (with_kmip("client = []"), vec!["line 2", "0.0.0.0:5696", "[[kmip.client]]"]),
+        (with_kmip(&one.replace("db.test", "*.test")), vec!["no name of a host"]),
+        (with_kmip(&one.replace("'encrypt'", "'wrap'")), vec!["database", "no use for the right wrap"]),
+        (with_kmip(&one.replace("'db-*'", "")), vec!["database", "no keys"]),
+        (with_kmip(&one.replace("'database'", "'data base'")), vec!["cannot name"]),
+        (with_kmip(&format!("{one}{}", one.replace("database", "second"))), vec!["two of its clients"]),
+        (with_kmip(&format!("{one}{}", one.replace("db.test", "b.test"))), vec!["has this name"]),
+        (with_kmip(&one).replace("'0.0.0.0:5696'", "'here'"), vec!["no IP address"]),
+        (
+            format!(
+                "{0}{1}",
+                with_kmip(&one),
+                with_kmip(&one.replace("database", "b")).replace("client = 'c'", "")
+            ),
+            vec!["another one has this address"],
+        ),
+    ];
+    for (text, parts) in cases {
+        let error = GatewaySettings::parse(&text).expect_err(&text).to_string();
+        for part in parts {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+}

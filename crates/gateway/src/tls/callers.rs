@@ -36,6 +36,15 @@ pub(super) fn verifier(authorities: &Path, names: &[String]) -> Result<Arc<dyn C
     Ok(if names.is_empty() { signed } else { Arc::new(Named { signed, names }) })
 }
 
+/// Whether a certificate, whose signature was verified, has a name.
+pub(crate) fn has_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
+    let (Ok(certificate), Ok(name)) = (ParsedCertificate::try_from(certificate), ServerName::try_from(name))
+    else {
+        return false;
+    };
+    verify_server_name(&certificate, &name).is_ok()
+}
+
 /// Certificates that are signed, and have one of these names.
 #[derive(Debug)]
 struct Named {

@@ -8,6 +8,7 @@ mod go_programs;
 mod golden_files;
 mod grpc_core;
 mod hostile;
+mod kmip;
 mod kms;
 mod logins;
 mod page;

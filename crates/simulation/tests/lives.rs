@@ -1,0 +1,36 @@
+//! Lives of clusters, each in a process of its own.
+#![cfg(target_os = "linux")]
+
+use std::process::{Command, Output};
+
+fn live(options: &str) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_polyclave-simulation"));
+    program.args(options.split(' ')).output().expect("it runs")
+}
+
+fn told(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn what_must_hold_holds_through_crashes_and_cut_links() {
+    let lives = live("--seeds 0..8 --minutes 2 --pause 20");
+    assert!(lives.status.success(), "{}", told(&lives));
+    let told = told(&lives);
+    // Without crashes, and without answers, it would show nothing.
+    assert!(!told.contains("answered: 0,") && !told.contains("crashes: 0,"), "{told}");
+}
+
+#[test]
+fn a_calm_life_is_the_same_each_time() {
+    let [one, other] = ["", ""].map(|_| live("--seed 1 --minutes 1 --calm"));
+    let digest = |output: &Output| told(output).rsplit_once("digest ").expect("a digest").1.to_owned();
+    assert!(one.status.success(), "{}", told(&one));
+    assert_eq!(digest(&one), digest(&other));
+}
+
+#[test]
+fn it_is_noticed_if_syncs_do_nothing() {
+    let lives = live("--seed 1 --minutes 10 --pause 20 --disks-lie");
+    assert!(!lives.status.success(), "{}", told(&lives));
+}
