@@ -259,7 +259,7 @@ fn of_a_key(cipher: &Cipher) -> Vec<Cells> {
 }
 
 /// As nodes serve that are far from each other: a session that was prepared, and circuits that were made
-/// ahead, on a block and a key that parties share. The check value of a key is two of them, with sums between.
+/// ahead, on a block and a key that parties share. A check value takes two of them, with sums between.
 fn few_rounds() {
     let config = FewRoundsConfig::default();
     let aes = catalog::find("aes-128").expect("listed");

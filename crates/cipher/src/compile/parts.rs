@@ -5,6 +5,9 @@
 //! depth k that are outside of these circuits, and gives the inputs of all that come next: those that are at
 //! depth k + 1. Cells that later parts need are carried to them.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Compiled, CompiledPort, Maps, compile_with_views};
@@ -43,7 +46,7 @@ pub struct Inserted {
     pub takes: Vec<usize>,
     /// The value of its output. It is the same in all lanes if all inputs are.
     pub gives: usize,
-    /// The output, with the views that later parts need. Alike for all circuits in one whole.
+    /// The output, with the views that later parts need. Alike for all of one digest in one whole.
     pub output: CompiledPort,
 }
 
@@ -103,7 +106,7 @@ impl Parts {
         if values.iter().zip(inputs).any(|(value, port)| !has_all(&port.views(), &value.views)) {
             return None;
         }
-        let output = cut.output(&drafts, &values, maps);
+        let outputs = cut.outputs(&drafts, &values, maps);
         let parts = drafts.into_iter().zip(circuits.into_iter().rev()).map(|(draft, circuit)| Part {
             circuit,
             takes: draft.takes,
@@ -111,7 +114,10 @@ impl Parts {
             inserted: draft
                 .inserted
                 .into_iter()
-                .map(|(circuit, takes, gives)| Inserted { circuit, takes, gives, output: output.clone() })
+                .map(|(circuit, takes, gives)| {
+                    let output = outputs[&circuit].clone();
+                    Inserted { circuit, takes, gives, output }
+                })
                 .collect(),
         });
         Some(Parts { parts: parts.collect(), uniform: values.iter().map(|value| value.uniform).collect() })
@@ -150,9 +156,7 @@ impl<'c> Cut<'c> {
             }
         }
         calls.reverse();
-        // All outputs go through one port.
-        let shape = |call: &Call| (call.outputs[0].cells.len(), call.outputs[0].bits);
-        if calls.is_empty() || calls.iter().any(|call| shape(call) != shape(calls[0])) {
+        if calls.is_empty() {
             return None;
         }
         let mut cut = Cut {
@@ -342,17 +346,31 @@ impl<'c> Cut<'c> {
         }
     }
 
-    /// The output of each circuit, with the views that any part needs of one.
-    fn output(&self, drafts: &[Draft], values: &[Value], maps: &dyn Maps) -> CompiledPort {
-        let outputs = drafts.iter().flat_map(|draft| &draft.inserted).map(|(_, _, gives)| &values[*gives]);
-        let mut views: Vec<Matrix> = outputs.flat_map(|value| &value.views).copied().collect();
-        views.sort_unstable();
-        views.dedup();
-        let port = &self.calls[0].outputs[0];
-        let mut b = Builder::new("output");
-        let cells = b.input(&port.name, port.cells.len(), port.bits);
-        b.output(&port.name, &cells);
-        compile_with_views(&b.finish(), maps, |_| views.clone()).outputs()[0].clone()
+    /// The output of each circuit by its digest, with the views that any part needs of one.
+    fn outputs(
+        &self,
+        drafts: &[Draft],
+        values: &[Value],
+        maps: &dyn Maps,
+    ) -> HashMap<[u8; 32], CompiledPort> {
+        let mut views: HashMap<[u8; 32], Vec<Matrix>> = HashMap::new();
+        for (circuit, _, gives) in drafts.iter().flat_map(|draft| &draft.inserted) {
+            views.entry(*circuit).or_default().extend(&values[*gives].views);
+        }
+        let mut outputs = HashMap::new();
+        for call in &self.calls {
+            outputs.entry(call.circuit).or_insert_with(|| {
+                let mut views = views.remove(&call.circuit).unwrap_or_default();
+                views.sort_unstable();
+                views.dedup();
+                let port = &call.outputs[0];
+                let mut b = Builder::new("output");
+                let cells = b.input(&port.name, port.cells.len(), port.bits);
+                b.output(&port.name, &cells);
+                compile_with_views(&b.finish(), maps, |_| views.clone()).outputs()[0].clone()
+            });
+        }
+        outputs
     }
 }
 

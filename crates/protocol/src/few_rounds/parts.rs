@@ -2,9 +2,9 @@
 //! commands, check values. It goes in [`Parts`]: the kept circuits inside, one after the other as they need
 //! each other, and what is before, between and behind them.
 //!
-//! * **Circuits inside** go as a block of a mode goes. Their inputs are shares, as those of CBC are: what they
-//!   rest on is proven before if nobody has ([`Garbles::give`]), and they are tied to what all parties hold in
-//!   the same way. What comes out is shared.
+//! * **Circuits inside** go as a block of a mode goes. Their inputs are shares, as those of CBC are: what
+//!   they rest on is proven before if nobody has ([`Garbles::give`]), and they are tied to what all parties
+//!   hold in the same way. What comes out is shared.
 //! * **Other parts** that look up nothing are sums, which are local. A party that holds other shares of them
 //!   than it should is found as where it gives other shares of any value: by digests or MACs, as soon as they
 //!   go into a circuit, into rounds or to a client. Parts that look something up go in rounds, with all that
