@@ -1,5 +1,5 @@
-//! What is computed around circuits of the stock: wrapping and unwrapping of keys, rounds of FF1, payment
-//! commands, check values. It goes in [`Parts`]: the kept circuits inside, one after the other as they need
+//! What is computed around circuits of the stock: wrapping and unwrapping of keys, rounds of FF1, check
+//! values. It goes in [`Parts`]: the kept circuits inside, one after the other as they need
 //! each other, and what is before, between and behind them.
 //!
 //! * **Circuits inside** go as a block of a mode goes. Their inputs are shares, as those of CBC are: what
