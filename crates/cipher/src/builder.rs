@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::circuit::{Op, Port, TableId, Wire};
+use crate::circuit::{Call, Op, Port, TableId, Wire};
 use crate::{Circuit, Matrix, Table};
+
+/// So many inserted circuits are remembered. Of more, none is: such a circuit is evaluated as a whole.
+const MOST_CALLS: usize = 64;
 
 /// A circuit under construction. Misuse (a wire of another width) panics: ciphers are part of the program.
 pub struct Builder {
@@ -11,6 +14,7 @@ pub struct Builder {
     bits: Vec<u8>,
     /// Whether a wire depends on uniform inputs only.
     uniform: Vec<bool>,
+    has_few_calls: bool,
 }
 
 impl Builder {
@@ -22,8 +26,9 @@ impl Builder {
             tables: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            calls: Vec::new(),
         };
-        Builder { circuit, bits: Vec::new(), uniform: Vec::new() }
+        Builder { circuit, bits: Vec::new(), uniform: Vec::new(), has_few_calls: true }
     }
 
     /// `count` cells that differ from lane to lane.
@@ -109,7 +114,10 @@ impl Builder {
             }
         }
         let tables: Vec<TableId> = circuit.tables.iter().map(|t| self.table(t)).collect();
+        // How many operations there were here before each of theirs, and behind the last one.
+        let mut before = Vec::with_capacity(circuit.ops.len() + 1);
         for (i, op) in circuit.ops.iter().enumerate() {
+            before.push(self.circuit.ops.len());
             let at = |w: &Wire| here[w.index()].expect("operations use wires before them");
             let wire = match op {
                 Op::Input { .. } => continue,
@@ -124,10 +132,27 @@ impl Builder {
             };
             here[i] = Some(wire);
         }
-        let outputs = circuit.outputs.iter();
-        outputs
-            .map(|port| port.cells.iter().map(|w| here[w.index()].expect("it was made")).collect())
-            .collect()
+        before.push(self.circuit.ops.len());
+        let wires = |theirs: &[Wire]| -> Vec<Wire> {
+            theirs.iter().map(|w| here[w.index()].expect("it was made")).collect()
+        };
+        self.has_few_calls &= self.circuit.calls.len() + circuit.calls.len() < MOST_CALLS;
+        if self.has_few_calls {
+            let moved = |port: &Port| Port { cells: wires(&port.cells), ..port.clone() };
+            self.circuit.calls.extend(circuit.calls.iter().map(|call| Call {
+                circuit: call.circuit,
+                ops: before[call.ops.start]..before[call.ops.end],
+                inputs: call.inputs.iter().map(|cells| wires(cells)).collect(),
+                outputs: call.outputs.iter().map(moved).collect(),
+            }));
+            self.circuit.calls.push(Call {
+                circuit: circuit.digest(),
+                ops: before[0]..self.circuit.ops.len(),
+                inputs: arguments.iter().map(|cells| cells.to_vec()).collect(),
+                outputs: circuit.outputs.iter().map(moved).collect(),
+            });
+        }
+        circuit.outputs.iter().map(|port| wires(&port.cells)).collect()
     }
 
     /// Declares an output.
@@ -139,7 +164,10 @@ impl Builder {
     }
 
     /// The circuit.
-    pub fn finish(self) -> Circuit {
+    pub fn finish(mut self) -> Circuit {
+        if !self.has_few_calls {
+            self.circuit.calls.clear();
+        }
         self.circuit
     }
 

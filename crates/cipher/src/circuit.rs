@@ -1,5 +1,6 @@
 //! A cipher as data: lookups of public tables and linear maps over cells, in order of dependency.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::{Matrix, Table};
@@ -67,6 +68,19 @@ pub struct Port {
     pub uniform: bool,
 }
 
+/// A circuit inside another one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// The digest of the circuit that was inserted.
+    pub(crate) circuit: [u8; 32],
+    /// Its operations.
+    pub(crate) ops: Range<usize>,
+    /// The cells that went in, port by port.
+    pub(crate) inputs: Vec<Vec<Wire>>,
+    /// Its outputs, as cells of the circuit around it.
+    pub(crate) outputs: Vec<Port>,
+}
+
 /// A function of cells. Made by [`crate::Builder`]; operations only use wires before them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Circuit {
@@ -75,6 +89,9 @@ pub struct Circuit {
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) inputs: Vec<Port>,
     pub(crate) outputs: Vec<Port>,
+    /// The circuits that were inserted, each behind those that are inside it. Part of no digest: they say
+    /// where operations come from, and not what they compute.
+    pub(crate) calls: Vec<Call>,
 }
 
 impl Circuit {

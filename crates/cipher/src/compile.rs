@@ -10,6 +10,7 @@
 
 mod allocation;
 mod maps_as_lookups;
+mod parts;
 mod schedule;
 mod values;
 
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use crate::circuit::Port;
 use crate::{Circuit, Matrix, Table};
 use allocation::Allocation;
+pub use parts::{Inserted, Part, Parts};
 use schedule::Schedule;
 use values::Values;
 
@@ -45,6 +47,12 @@ pub trait Maps {
     /// the first one as the cell itself, so that has to be the identity.)
     fn wants(&self, table: &Table) -> Vec<Matrix> {
         vec![Matrix::identity(table.in_bits())]
+    }
+
+    /// Whether the protocol has another way for the circuit with this digest. If so, circuits around it are
+    /// compiled in [`Parts`], too.
+    fn has_another_way(&self, _circuit: &[u8; 32]) -> bool {
+        false
     }
 }
 
@@ -140,6 +148,7 @@ pub struct Compiled {
     layers: Vec<Layer>,
     lane_slots: usize,
     uniform_slots: usize,
+    parts: Option<Arc<Parts>>,
 }
 
 impl Compiled {
@@ -183,6 +192,11 @@ impl Compiled {
         self.uniform_slots
     }
 
+    /// The same function around circuits for which the protocol has another way, if there are some in it.
+    pub fn parts(&self) -> Option<&Arc<Parts>> {
+        self.parts.as_ref()
+    }
+
     /// All lookups, layer by layer.
     pub fn lookups(&self) -> impl Iterator<Item = &Lookup> {
         self.layers.iter().flat_map(|layer| &layer.lookups)
@@ -209,7 +223,9 @@ pub fn compile_with_views(
 }
 
 fn compiled(circuit: &Circuit, maps: &dyn Maps, views: impl Fn(&Port) -> Vec<Matrix>) -> Compiled {
-    let values = Values::demanded(circuit, maps, views);
+    let values = Values::demanded(circuit, maps, &views);
     let schedule = Schedule::of(circuit, &values);
-    Allocation::run(circuit, &values, &schedule)
+    let compiled = Allocation::run(circuit, &values, &schedule);
+    let parts = Parts::of(circuit, maps, &views, compiled.inputs()).map(Arc::new);
+    Compiled { parts, ..compiled }
 }

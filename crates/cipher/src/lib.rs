@@ -43,7 +43,8 @@ pub use catalog::{Cipher, Direction};
 pub use cells::{Cells, CellsError};
 pub use circuit::{Circuit, Op, Port, TableId, Wire};
 pub use compile::{
-    AnyMap, Compiled, CompiledPort, Layer, Linear, Lookup, Maps, Slot, compile, compile_with_views,
+    AnyMap, Compiled, CompiledPort, Inserted, Layer, Linear, Lookup, Maps, Part, Parts, Slot, compile,
+    compile_with_views,
 };
 pub use cost::CircuitCost;
 pub use gates::{Form, Gates};

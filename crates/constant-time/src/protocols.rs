@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use polyclave_cipher::{
     AnyMap, Builder, Cells, Cipher, Circuit, Direction, Matrix, Port, Table, catalog, cleartext, compile,
+    modes,
 };
 use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
@@ -42,7 +43,10 @@ pub const SUBJECTS: &[Subject] = &[
     ("replicated-active: a proof of many products", proof_of_many_products),
     ("replicated-four: the tower, gates and ANDs", replicated_four),
     ("garbled-three: whoever evaluates, and a stored circuit", garbled_three),
-    ("few rounds: a hello in one round, and a block through a circuit from the stock", few_rounds),
+    (
+        "few rounds: a hello in one round, and a block and a check value through circuits from the stock",
+        few_rounds,
+    ),
     ("garbled-authenticated: whoever evaluates, and a stored circuit", garbled_authenticated),
     ("few rounds of two: a block through a circuit from the stock, and its answer", few_rounds_of_two),
     ("replicated: to Shamir sharing", || to_shamir(|_| ())),
@@ -247,19 +251,6 @@ fn garbled_three() {
     });
 }
 
-/// One circuit, which is taken as it was made.
-struct OneCircuit(Mutex<Option<Zeroizing<Vec<u8>>>>);
-
-impl Stock for OneCircuit {
-    fn take(&self, kind: &Kind, _: usize, _: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>> {
-        panic!("a session can go on without {}", kind.name)
-    }
-
-    fn take_if_there(&self, _: &Kind, _: usize, _: &mut dyn Net) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        Ok(self.0.lock().take())
-    }
-}
-
 /// A block and round keys: circuits of the stock take those of a key alone.
 fn of_a_key(cipher: &Cipher) -> Vec<Cells> {
     let mut inputs = inputs(&cipher.encrypt, 1);
@@ -267,12 +258,13 @@ fn of_a_key(cipher: &Cipher) -> Vec<Cells> {
     inputs
 }
 
-/// As nodes serve that are far from each other: a session that was prepared, and a circuit that was made
-/// ahead, on a block and a key that parties share.
+/// As nodes serve that are far from each other: a session that was prepared, and circuits that were made
+/// ahead, on a block and a key that parties share. A check value takes two of them, with sums between.
 fn few_rounds() {
     let config = FewRoundsConfig::default();
     let aes = catalog::find("aes-128").expect("listed");
-    let circuit = aes.circuit(Direction::Encrypt).expect("it encrypts").as_ref().clone();
+    let block = aes.circuit(Direction::Encrypt).expect("it encrypts").as_ref().clone();
+    let circuits = [block, modes::check_value(&aes)];
     run_parties(config.parties(), |net| {
         net.in_private = true;
         let setup = config.setup(net)?;
@@ -282,13 +274,17 @@ fn few_rounds() {
         let (mut using, _) = prepared.begin(&terms, net, None)?;
         let kinds = config.kinds(net.me());
         let kind = kinds.iter().find(|kind| kind.name == "garbled circuits of AES-128").expect("listed");
-        let made = config.make_material(&setup, making.stream(), kind, 1, net)?;
-        let stock = Arc::new(OneCircuit(Mutex::new(Some(made))));
+        let made = config.make_material(&setup, making.stream(), kind, 3, net)?;
+        let shelf = BTreeMap::from([(*kind, made.iter().copied().collect())]);
+        let stock = Arc::new(Shelf(Mutex::new(shelf)));
         let mut protocol = config.join_stocked(&setup, using.stream(), net.members(), stock.clone())?;
-        let inputs = of_a_key(&aes);
-        let expected = cleartext::run(&compile(&circuit, &AnyMap), 1, &inputs).expect("the inputs fit");
-        let outputs = session_of(&mut protocol, &circuit, inputs, net)?;
-        assert!(outputs == expected && stock.0.lock().is_none());
+        for circuit in &circuits {
+            let inputs = of_a_key(&aes);
+            let expected = cleartext::run(&compile(circuit, &AnyMap), 1, &inputs).expect("the inputs fit");
+            let outputs = session_of(&mut protocol, circuit, inputs, net)?;
+            assert!(outputs == expected, "{}", circuit.name());
+        }
+        assert!(stock.0.lock().values().all(VecDeque::is_empty), "all went through circuits");
         Ok(())
     });
 }

@@ -82,6 +82,7 @@ impl Allocation {
             layers,
             lane_slots: allocation.lane_slots as usize,
             uniform_slots: allocation.uniform_slots as usize,
+            parts: None,
         }
     }
 

@@ -44,7 +44,8 @@ pub(super) fn write(circuit: &Circuit, maps: &dyn Maps) -> Circuit {
         ports.iter().map(|port| crate::Port { cells: cells(port), ..port.clone() }).collect()
     };
     let (inputs, outputs) = (moved(circuit.inputs()), moved(circuit.outputs()));
-    Circuit { name: circuit.name().into(), ops: writer.ops, tables: writer.tables, inputs, outputs }
+    let name = circuit.name().into();
+    Circuit { name, ops: writer.ops, tables: writer.tables, inputs, outputs, calls: Vec::new() }
 }
 
 struct Writer<'m> {

@@ -97,7 +97,7 @@ impl Values {
     }
 }
 
-fn uniform_wires(circuit: &Circuit) -> Vec<bool> {
+pub(super) fn uniform_wires(circuit: &Circuit) -> Vec<bool> {
     let mut uniform: Vec<bool> = Vec::with_capacity(circuit.ops().len());
     for op in circuit.ops() {
         uniform.push(match op {

@@ -1,6 +1,6 @@
 //! What circuits on the values of a protocol have to do.
 
-use polyclave_cipher::{Cells, CompiledPort};
+use polyclave_cipher::{Cells, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 use super::Kept;
@@ -53,6 +53,14 @@ pub trait Garbles: Send + 'static {
 
     /// The sum of two values of one shape.
     fn plus(&self, a: &Shared<Self>, b: &Shared<Self>) -> Result<Shared<Self>>;
+
+    /// The outputs of a circuit without lookups. Local.
+    fn sums(
+        &mut self,
+        circuit: &Compiled,
+        inputs: &[&Shared<Self>],
+        lanes: usize,
+    ) -> Result<Vec<Shared<Self>>>;
 
     /// Some cells of a value, which fits a port and has these cells. Local.
     fn cells(&self, value: &Shared<Self>, port: &CompiledPort, cells: &[usize]) -> Result<Shared<Self>>;

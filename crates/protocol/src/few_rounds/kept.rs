@@ -15,7 +15,8 @@ use std::sync::{Arc, OnceLock};
 
 use polyclave_cipher::Direction::{self, Decrypt, Encrypt};
 use polyclave_cipher::independent::{self, Independent};
-use polyclave_cipher::{AnyMap, Builder, Cipher, Circuit, Compiled, boolean, catalog, compile, modes};
+use polyclave_cipher::{AnyMap, Builder, Cipher, Circuit, Compiled, CompiledPort};
+use polyclave_cipher::{boolean, catalog, compile, modes};
 
 use crate::interface::stock::{Kind, Purpose};
 
@@ -39,6 +40,8 @@ struct Made {
     compiled: Compiled,
     /// Which cells of the round keys go in, in order.
     key_cells: Vec<usize>,
+    /// All cells of the round keys, without views.
+    round_keys: CompiledPort,
 }
 
 /// How large it is, for the sizes of what is kept. A node knows these without making the circuit.
@@ -115,15 +118,24 @@ impl Kept {
         &self.made().key_cells
     }
 
+    /// The port of round keys of a circuit that goes through this one.
+    pub fn round_keys(&self) -> &CompiledPort {
+        &self.made().round_keys
+    }
+
     fn made(&self) -> &Made {
         self.made.get_or_init(|| {
             let circuit = self.circuit();
             let keys = independent::round_keys(&self.cipher()).expect("cells of round keys fill bytes");
-            let width = usize::from(circuit.inputs()[1].bits);
+            let port = &circuit.inputs()[1];
+            let width = usize::from(port.bits);
+            let cells = vec![Vec::new(); port.cells.len()];
+            let (name, bits, uniform) = (port.name.clone(), port.bits, port.uniform);
+            let round_keys = CompiledPort { name, bits, uniform, cells };
             let (key_cells, bits) = kept_cells(&keys, width);
             let [circuit, whole] = [&*circuit, &keys.whole].map(boolean::expand);
             let of_lanes = of_lanes(&circuit, &whole, key_cells.len() * width, &bits);
-            Made { compiled: compile(&of_lanes, &AnyMap), key_cells }
+            Made { compiled: compile(&of_lanes, &AnyMap), key_cells, round_keys }
         })
     }
 

@@ -8,7 +8,8 @@
 //!
 //! **When a circuit is used** is the same at all parties: for a circuit that is [kept](Kept), for at most
 //! [`LANES`] lanes, if the stock gives one for each lane. Its claim is durable at each party before the party
-//! uses the circuit ([`Stock`]).
+//! uses the circuit ([`Stock`]). What is computed around such circuits, as where a key is wrapped, goes in
+//! parts (`parts.rs`).
 //!
 //! **Order of messages.** What all lanes are given is sent before anything is waited for, and so are the
 //! outputs of all lanes.
@@ -16,6 +17,7 @@
 mod config;
 mod garbles;
 mod kept;
+mod parts;
 mod service;
 mod session;
 
@@ -27,6 +29,7 @@ use zeroize::Zeroizing;
 pub use config::{FewRoundsConfig, GarblesConfig};
 pub use garbles::{Garbles, Masked, Shared, Value, refuse_other_lanes};
 pub use kept::{COUNT, Kept, Size};
+pub use parts::InParts;
 
 use crate::interface::net::Net;
 use crate::interface::protocol::{Input, Session};
@@ -54,6 +57,8 @@ pub enum FewRoundsBatch<G: Garbles> {
     Rounds(<G::Rounds as Session>::Batch),
     /// A circuit for each lane.
     Circuits(&'static Kept, Vec<G::Circuit>),
+    /// Until its only use.
+    Parts(Option<Box<InParts<G>>>),
 }
 
 /// An evaluation under way.
@@ -61,6 +66,7 @@ pub enum FewRoundsRegisters<G: Garbles> {
     Rounds(Box<<G::Rounds as Session>::Registers>),
     /// In so many lanes.
     Circuits(&'static Kept, usize, G::Evaluations),
+    Parts(Box<InParts<G>>),
 }
 
 impl<G: Garbles> FewRounds<G> {
@@ -96,15 +102,22 @@ impl<G: Garbles> FewRounds<G> {
 
     /// Circuits for some lanes, if there are any for this computation.
     fn take(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Option<Taken<G>>> {
-        let Some(stock) = self.stock.as_ref().filter(|_| lanes <= LANES) else { return Ok(None) };
-        let Some(kept) = Kept::of(&compiled.digest()) else { return Ok(None) };
+        match Kept::of(&compiled.digest()).filter(|_| lanes <= LANES) {
+            Some(kept) => Ok(self.take_kept(kept, lanes, net)?.map(|circuits| (kept, circuits))),
+            None => Ok(None),
+        }
+    }
+
+    /// So many circuits of one kind, if there are enough.
+    fn take_kept(&mut self, kept: &Kept, count: usize, net: &mut dyn Net) -> Result<Option<Vec<G::Circuit>>> {
+        let Some(stock) = &self.stock else { return Ok(None) };
         let kind = kept.kind(self.garbled.item_bytes(kept));
-        let Some(items) = stock.take_if_there(&kind, lanes, net)? else { return Ok(None) };
+        let Some(items) = stock.take_if_there(&kind, count, net)? else { return Ok(None) };
         let circuits = items.chunks(kind.item_bytes).map(|item| self.garbled.restore(item));
         let circuits: Vec<G::Circuit> = circuits.collect::<Result<_>>()?;
-        match circuits.len() == lanes {
-            true => Ok(Some((kept, circuits))),
-            false => Err(Error::System(format!("the stock gave other than {lanes} {}", kind.name))),
+        match circuits.len() == count {
+            true => Ok(Some(circuits)),
+            false => Err(Error::System(format!("the stock gave other than {count} {}", kind.name))),
         }
     }
 

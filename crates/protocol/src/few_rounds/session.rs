@@ -2,7 +2,7 @@
 
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 
-use super::{FewRounds, FewRoundsBatch, FewRoundsRegisters, Garbles, Shared};
+use super::{FewRounds, FewRoundsBatch, FewRoundsRegisters, Garbles, Kept, Shared};
 use crate::interface::net::Net;
 use crate::interface::protocol::{Faults, Input, Owner, Session};
 use crate::interface::tally::{Cost, Phase, Tally};
@@ -24,6 +24,10 @@ impl<G: Garbles> Maps for FewRounds<G> {
     fn wants(&self, table: &Table) -> Vec<Matrix> {
         self.rounds().wants(table)
     }
+
+    fn has_another_way(&self, circuit: &[u8; 32]) -> bool {
+        Kept::of(circuit).is_some()
+    }
 }
 
 impl<G: Garbles> Session for FewRounds<G> {
@@ -44,8 +48,12 @@ impl<G: Garbles> Session for FewRounds<G> {
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<FewRoundsBatch<G>> {
         let taken = self.take(compiled, lanes, net);
         // After a claim that failed here the others may be in the middle of an evaluation.
+        if let Some((kept, circuits)) = self.garbled.or_give_up(taken)? {
+            return Ok(FewRoundsBatch::Circuits(kept, circuits));
+        }
+        let taken = self.take_for_parts(compiled, lanes, net);
         match self.garbled.or_give_up(taken)? {
-            Some((kept, circuits)) => Ok(FewRoundsBatch::Circuits(kept, circuits)),
+            Some(in_parts) => Ok(FewRoundsBatch::Parts(Some(Box::new(in_parts)))),
             None => self.rounds_mut().prepare(compiled, lanes, net).map(FewRoundsBatch::Rounds),
         }
     }
@@ -68,6 +76,10 @@ impl<G: Garbles> Session for FewRounds<G> {
                 let begun = self.garbled.begin(kept, std::mem::take(circuits))?;
                 Ok(FewRoundsRegisters::Circuits(kept, lanes, begun))
             }
+            FewRoundsBatch::Parts(in_parts) => match in_parts.take_if(|in_parts| in_parts.lanes == lanes) {
+                Some(in_parts) => Ok(FewRoundsRegisters::Parts(in_parts)),
+                None => Err(Error::misuse("there are no circuits for these lanes")),
+            },
         }
     }
 
@@ -86,10 +98,14 @@ impl<G: Garbles> Session for FewRounds<G> {
                 let given = self.garbled.give(kept, values, evaluations, net);
                 self.garbled.or_give_up(given)
             }
+            FewRoundsRegisters::Parts(in_parts) => {
+                let values = self.shared_inputs(ports, inputs, in_parts, net);
+                self.garbled.or_give_up(values)
+            }
         }
     }
 
-    /// A garbled circuit is evaluated as a whole, at the end.
+    /// A garbled circuit is evaluated as a whole, at the end. So are parts.
     fn linear(&mut self, maps: &[Linear], registers: &mut FewRoundsRegisters<G>) {
         if let FewRoundsRegisters::Rounds(registers) = registers {
             self.rounds_mut().linear(maps, registers);
@@ -124,6 +140,10 @@ impl<G: Garbles> Session for FewRounds<G> {
                 let settled = self.garbled.settle(kept, evaluations, net);
                 self.garbled.or_give_up(settled).map(|()| true)
             }
+            FewRoundsRegisters::Parts(in_parts) => {
+                let evaluated = self.evaluate_parts(in_parts, net);
+                self.garbled.or_give_up(evaluated).map(|()| true)
+            }
         }
     }
 
@@ -133,6 +153,7 @@ impl<G: Garbles> Session for FewRounds<G> {
             FewRoundsRegisters::Circuits(kept, _, evaluations) => {
                 self.garbled.output(kept, port, evaluations).expect("bits of whole cells")
             }
+            FewRoundsRegisters::Parts(in_parts) => in_parts.output(port),
         }
     }
 

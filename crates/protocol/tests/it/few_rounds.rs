@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use polyclave_cipher::{Cells, Cipher, Circuit, CompiledPort, Direction, catalog, compile, modes};
+use polyclave_cipher::{Cells, Cipher, Circuit, CompiledPort, Direction, Port, catalog, compile, modes};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
 use polyclave_protocol::metered::Metered;
@@ -164,7 +164,8 @@ pub(crate) fn computed<C: ServiceConfig>(
 /// Bytes for each input; round keys are those of a key, as nodes store them.
 pub(crate) fn secrets_of(circuit: &Circuit, lanes: usize) -> Vec<Vec<u8>> {
     let mut secrets = crate::computing::secrets_of(circuit, lanes);
-    for (port, secret) in circuit.inputs().iter().zip(&mut secrets).filter(|(port, _)| port.uniform) {
+    let of_keys = |(port, _): &(&Port, &mut Vec<u8>)| port.name.starts_with("round_keys");
+    for (port, secret) in circuit.inputs().iter().zip(&mut secrets).filter(of_keys) {
         let ciphers = ["aes-128", "aes-192", "aes-256", "3des-ede3"].map(catalog::find);
         let of_port = |cipher: &Cipher| cipher.key_schedule.outputs()[0].cells.len() == port.cells.len();
         let cipher = ciphers.into_iter().flatten().find(of_port).expect("one has so many");

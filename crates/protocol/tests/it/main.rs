@@ -14,6 +14,7 @@ mod shamir_nodes;
 mod demux;
 mod depth;
 mod few_rounds;
+mod few_rounds_in_parts;
 mod few_rounds_of_two;
 mod fuzz;
 mod garbled_authenticated;

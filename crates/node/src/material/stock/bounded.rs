@@ -97,6 +97,10 @@ impl Stock for BoundedStock {
             let _part = part("claim");
             return self.ends_if_it_failed(self.lots.take_if_there(kind, count, net));
         }
+        // Nobody keeps so many, and a claim of so many could not be told ahead. The same at all nodes.
+        if self.targets.iter().any(|target| target.kind == *kind && count > target.accepted()) {
+            return Ok(None);
+        }
         self.first.get_or_init(|| (*kind, count));
         let ahead = self.ahead.lock().take();
         let taken = match ahead {

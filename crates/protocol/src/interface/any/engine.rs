@@ -278,6 +278,10 @@ impl<D: ErasedSession + ?Sized> Maps for Handle<D> {
     fn wants(&self, table: &Table) -> Vec<Matrix> {
         self.0.wants(table)
     }
+
+    fn has_another_way(&self, circuit: &[u8; 32]) -> bool {
+        self.0.has_another_way(circuit)
+    }
 }
 
 impl<D: ErasedSession + ?Sized> Session for Handle<D> {

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use polyclave_cipher::{Cells, CompiledPort};
+use polyclave_cipher::{Cells, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 use super::item::{Item, Part};
@@ -20,7 +20,8 @@ use crate::interface::service::ServiceSession;
 use crate::interface::session::Stream;
 use crate::replicated::config::{ReplicatedActiveConfig, Setup};
 use crate::replicated::shared::Shared;
-use crate::replicated::{Active, Mask, Replicated};
+use crate::replicated::{Active, Mask, Registers, Replicated};
+use crate::unchecked::Unchecked;
 use crate::{Party, Result};
 
 /// `replicated-active`, with garbled circuits from a stock.
@@ -116,6 +117,17 @@ impl Garbles for GarbledThree {
 
     fn plus(&self, a: &Shared, b: &Shared) -> Result<Shared> {
         a.plus(b)
+    }
+
+    fn sums(&mut self, circuit: &Compiled, inputs: &[&Shared], lanes: usize) -> Result<Vec<Shared>> {
+        let mut registers = Registers::new(circuit, lanes, &self.under.ring.pool);
+        for (port, input) in circuit.inputs().iter().zip(inputs) {
+            input.fill_port(port, &mut registers)?;
+        }
+        circuit.layers().iter().for_each(|layer| self.under.linear(&layer.linear, &mut registers));
+        let unchecked = Unchecked::join(inputs.iter().map(|input| &input.unchecked));
+        let output = |port| Shared { unchecked: unchecked.clone(), ..Shared::of_port(port, &registers) };
+        Ok(circuit.outputs().iter().map(output).collect())
     }
 
     fn cells(&self, value: &Shared, port: &CompiledPort, cells: &[usize]) -> Result<Shared> {

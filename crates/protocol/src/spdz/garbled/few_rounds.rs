@@ -28,7 +28,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use polyclave_cipher::CompiledPort;
+use polyclave_cipher::{Compiled, CompiledPort};
 use polyclave_field::Gf2_64;
 use zeroize::Zeroizing;
 
@@ -42,11 +42,13 @@ use crate::authenticated::Product;
 use crate::few_rounds::{COUNT, FewRoundsConfig, Garbles, GarblesConfig, Kept, Value, refuse_other_lanes};
 use crate::interface::any::AnyServiceConfig;
 use crate::interface::net::Net;
-use crate::interface::protocol::{Input, check_cells};
+use crate::interface::protocol::{Input, Session, check_cells};
 use crate::interface::session::Stream;
 use crate::spdz::proofs::Proofs;
+use crate::spdz::registers::Registers;
 use crate::spdz::{Setup, Shared, Spdz, SpdzConfig};
 use crate::tinyot::TinyOt;
+use crate::unchecked::Unchecked;
 use crate::{Error, Party, Result};
 
 /// `spdz-tower` between two nodes, with circuits. The first node, which proposes what is taken from the
@@ -185,6 +187,22 @@ impl Garbles for GarbledAuthenticated {
 
     fn plus(&self, a: &Shared<Gf2_64>, b: &Shared<Gf2_64>) -> Result<Shared<Gf2_64>> {
         a.plus(b)
+    }
+
+    fn sums(
+        &mut self,
+        circuit: &Compiled,
+        inputs: &[&Shared<Gf2_64>],
+        lanes: usize,
+    ) -> Result<Vec<Shared<Gf2_64>>> {
+        let mut registers = Registers::new(circuit.lane_slots(), circuit.uniform_slots(), lanes);
+        for (port, input) in circuit.inputs().iter().zip(inputs) {
+            let lanes = if port.uniform { 1 } else { lanes };
+            input.put(port, lanes, &mut registers)?;
+        }
+        circuit.layers().iter().for_each(|layer| self.under.linear(&layer.linear, &mut registers));
+        let unchecked = Unchecked::join(inputs.iter().map(|input| &input.unchecked));
+        Ok(circuit.outputs().iter().map(|port| Shared::of(port, &registers, unchecked.clone())).collect())
     }
 
     fn cells(&self, value: &Shared<Gf2_64>, port: &CompiledPort, cells: &[usize]) -> Result<Shared<Gf2_64>> {

@@ -113,6 +113,17 @@ fn only_what_a_session_can_go_on_without_is_claimed_ahead() {
     assert!(stocks.iter().all(|(lots, _)| lots.left(&CIRCUITS) == 16));
 }
 
+/// A computation in parts may ask for many together.
+#[test]
+fn a_session_that_asks_for_more_than_nodes_keep_goes_on_without_and_nothing_is_claimed_ahead_for_it() {
+    let stocks = with_circuits(16);
+    let most = Target { kind: CIRCUITS, ciphers: "", blocks: 32 }.accepted();
+    let stock = of_session(&stocks[0].0);
+    let taken = stock.take_if_there(&CIRCUITS, most + 1, &mut alone(0));
+    assert_eq!(taken.map(|items| items.is_none()), Ok(true), "nobody is asked");
+    assert_eq!(stock.first_taken(), Some(Ahead::default()));
+}
+
 #[test]
 fn a_session_without_circuits_tells_nothing_of_what_it_took() {
     let stocks = with_circuits(16);

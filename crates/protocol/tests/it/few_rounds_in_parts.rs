@@ -1,0 +1,181 @@
+//! Computations around circuits of the stock, such as wrapping a key: each kept circuit inside goes through a
+//! garbled one, and clients learn what they learn in rounds.
+
+use polyclave_cipher::key_wrap::{self, Padding};
+use polyclave_cipher::{Builder, Circuit, aes, catalog as ciphers, ff1, key_block, modes};
+use polyclave_protocol::any::AnyServiceConfig;
+use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
+use polyclave_protocol::metered::Metered;
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::service::ServiceConfig;
+use polyclave_protocol::{Party, Result, catalog};
+use polyclave_protocol_lab::testkit::faults::{LATE, Promise, Sweep, run_over};
+use polyclave_protocol_lab::testkit::tamper::Fault;
+use std::sync::Arc;
+
+use crate::few_rounds::{computed, expected, joined, session, shelf};
+
+const AES: &str = "garbled circuits of AES-128";
+
+fn config(parties: usize) -> AnyServiceConfig {
+    let name = if parties == 2 { "spdz-tower" } else { "replicated-active" };
+    catalog::service(name, parties, 1).expect("nodes serve with it")
+}
+
+/// What nodes compute around blocks: the name of the material, how many circuits one lane takes, how many of
+/// them wait for each other, and the circuit.
+fn circuits() -> Vec<(&'static str, usize, u64, Circuit)> {
+    let [short, long, des] =
+        ["aes-128", "aes-256", "3des-ede3"].map(|name| ciphers::find(name).expect("listed"));
+    let unwrap = key_wrap::unwrap(&long, Padding::Zeros, 20).expect("AES decrypts");
+    vec![
+        (AES, 12, 12, key_wrap::wrap(&short, Padding::None, 16, (16, 8))),
+        ("garbled circuits of AES-256 decryption", 18, 18, unwrap),
+        (AES, 1, 1, ff1::round(&short, 3, 8)),
+        (AES, 1, 1, modes::subkeys(&short)),
+        ("garbled circuits of Triple DES", 2, 2, modes::check_value(&des)),
+        ("garbled circuits of AES-128 decryption", 1, 1, key_block::decrypt(&short).expect("AES decrypts")),
+        (AES, 3, 2, of_two_keys()),
+    ]
+}
+
+/// Blocks under two keys, one block of all lanes, and their sum once more: E(E(x) + E'(y)).
+fn of_two_keys() -> Circuit {
+    let aes = ciphers::find("aes-128").expect("listed");
+    let (block, keys) = (&aes.encrypt.inputs()[0], &aes.encrypt.inputs()[1]);
+    let mut b = Builder::new("of two keys");
+    let x = b.input("x", block.cells.len(), block.bits);
+    let y = b.uniform_input("y", block.cells.len(), block.bits);
+    let [first, second] =
+        ["round_keys 1", "round_keys 2"].map(|name| b.uniform_input(name, keys.cells.len(), keys.bits));
+    let x = b.call(&aes.encrypt, &[&x, &first]).remove(0);
+    let y = b.call(&aes.encrypt, &[&y, &second]).remove(0);
+    let sum = b.xor_each(&x, &y);
+    let z = b.call(&aes.encrypt, &[&sum, &first]).remove(0);
+    b.output("z", &z);
+    b.finish()
+}
+
+/// A block, its bytes through the S-box, and a block again. Something is looked up between circuits.
+fn with_lookups_between() -> Circuit {
+    let aes = ciphers::find("aes-128").expect("listed");
+    let (block, keys) = (&aes.encrypt.inputs()[0], &aes.encrypt.inputs()[1]);
+    let mut b = Builder::new("with lookups between");
+    let x = b.input("x", block.cells.len(), block.bits);
+    let round_keys = b.uniform_input("round_keys", keys.cells.len(), keys.bits);
+    let y = b.call(&aes.encrypt, &[&x, &round_keys]).remove(0);
+    let table = b.table(&Arc::new(aes::s_box()));
+    let y = b.lookup_each(table, &y);
+    let z = b.call(&aes.encrypt, &[&y, &round_keys]).remove(0);
+    b.output("z", &z);
+    b.finish()
+}
+
+/// Rounds of one circuit after the other, each lane of which counts its own outputs.
+fn rounds_of(parties: usize, in_a_row: u64, circuits: usize) -> u64 {
+    match parties {
+        2 => 2 * in_a_row + circuits as u64,
+        _ => 2 * circuits as u64,
+    }
+}
+
+#[test]
+fn each_kept_circuit_inside_takes_its_messages_and_nothing_else_does() {
+    for parties in [2, 3] {
+        let outcomes = run_parties(parties, |net| {
+            let config = config(parties);
+            let setup = config.setup(net)?;
+            let mut all = Vec::new();
+            for (name, count, in_a_row, circuit) in circuits() {
+                let mut protocol = joined(&config, &setup, (name, count), net)?;
+                let (answer, rounds) = computed(&config, &mut protocol, &circuit, 1, net)?;
+                all.push((circuit, answer, rounds, rounds_of(parties, in_a_row, count)));
+            }
+            Ok(all)
+        });
+        for outcome in outcomes {
+            for (circuit, answer, rounds, right) in outcome.expect("honest nodes finish") {
+                assert_eq!(answer, expected(&circuit, 1), "{}", circuit.name());
+                assert_eq!(rounds, right, "{} of {parties} parties", circuit.name());
+            }
+        }
+    }
+}
+
+/// What is the same in all lanes is computed once.
+#[test]
+fn lanes_go_together() {
+    let circuit = of_two_keys();
+    for parties in [2, 3] {
+        let outcomes = run_parties(parties, |net| {
+            let config = config(parties);
+            let setup = config.setup(net)?;
+            let mut protocol = joined(&config, &setup, (AES, 5), net)?;
+            computed(&config, &mut protocol, &circuit, 2, net)
+        });
+        for outcome in outcomes {
+            let (answer, rounds) = outcome.expect("honest nodes finish");
+            assert_eq!((answer, rounds), (expected(&circuit, 2), rounds_of(parties, 2, 5)));
+        }
+    }
+}
+
+#[test]
+fn with_one_circuit_too_few_all_goes_in_rounds() {
+    for parties in [2, 3] {
+        let outcomes = run_parties(parties, |net| {
+            let config = config(parties);
+            let setup = config.setup(net)?;
+            let mut protocol = joined(&config, &setup, (AES, 2), net)?;
+            computed(&config, &mut protocol, &of_two_keys(), 1, net)
+        });
+        for outcome in outcomes {
+            let (answer, rounds) = outcome.expect("honest nodes finish");
+            assert!(answer == expected(&of_two_keys(), 1) && rounds >= 60, "{rounds}");
+        }
+    }
+}
+
+/// Making circuits, an evaluation around two of them, and the answer.
+fn request(parties: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
+    let config = config(parties);
+    let setup = config.setup(net)?;
+    let shelf = Arc::new(shelf(&config, &setup, (AES, 2), true, net)?);
+    let stream = session(&config, net)?.stream();
+    let mut protocol = config.join_stocked(&setup, stream, net.members(), shelf)?;
+    let (answer, rounds) = computed(&config, &mut protocol, &with_lookups_between(), 1, net)?;
+    assert!(rounds < 30, "only the lookups go in rounds: {rounds}");
+    Ok(answer)
+}
+
+/// Messages of each party before the request. What was made ahead has sweeps of its own.
+fn messages_before(parties: usize) -> Vec<u64> {
+    let ends: Vec<_> = mesh_with_timeout(parties, LATE).into_iter().map(Metered::new).collect();
+    let meters: Vec<_> = ends.iter().map(Metered::meter).collect();
+    let outcomes = run_over(ends, move |net| {
+        let (config, name) = (config(parties), (AES, 2));
+        let setup = config.setup(net)?;
+        shelf(&config, &setup, name, true, net).map(|_| ())
+    });
+    assert!(outcomes.into_iter().all(|outcome| outcome == Ok(())));
+    meters.iter().map(|meter| meter.snapshot().messages_sent).collect()
+}
+
+#[test]
+fn no_fault_in_any_message_makes_a_wrong_answer_at_a_client() {
+    let right = expected(&with_lookups_between(), 1);
+    for parties in [2, 3] {
+        let run = move |net: &mut dyn Net| request(parties, net);
+        let honest = run_over(mesh_with_timeout(parties, LATE), run);
+        assert!(honest.into_iter().all(|outcome| outcome == Ok(right.clone())));
+        for (cheater, first) in Party::all(parties).zip(messages_before(parties)) {
+            let new = Sweep::new(parties, cheater, Promise::RightOrAborted);
+            let mut sweep = Sweep { first, drop_every: 8, ..new };
+            sweep.faults.push(Fault::FlipBit { byte: usize::MAX, bit: 6 });
+            let swept = sweep.run(run);
+            println!("{cheater} of {parties} cheats from message {first} on: {swept:?}");
+            assert!(swept.messages >= first + 12 && swept.faults > 48, "{swept:?}");
+        }
+    }
+}
