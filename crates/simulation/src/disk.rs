@@ -41,7 +41,9 @@ enum Renaming {
 impl Renaming {
     fn directory(&self) -> Option<&Path> {
         match self {
-            Renaming::Made(path) | Renaming::Moved { to: path, .. } | Renaming::Removed { path, .. } => path.parent(),
+            Renaming::Made(path) | Renaming::Moved { to: path, .. } | Renaming::Removed { path, .. } => {
+                path.parent()
+            }
         }
     }
 }
@@ -134,14 +136,16 @@ impl Disk {
                 real::close(dirty.descriptor);
             }
         }
-        let (its, others) = std::mem::take(&mut disk.renamings).into_iter().partition(|(of, _)| *of == machine);
+        let (its, others) =
+            std::mem::take(&mut disk.renamings).into_iter().partition(|(of, _)| *of == machine);
         disk.renamings = others;
         let its: Vec<(Machine, Renaming)> = its;
         let kept = random.below(its.len() as u64 + 1) as usize;
         for (_, renaming) in its.into_iter().skip(kept).rev() {
             undo(renaming);
         }
-        let open: Vec<i32> = disk.open.iter().filter(|(_, (of, _))| *of == machine).map(|(fd, _)| *fd).collect();
+        let open: Vec<i32> =
+            disk.open.iter().filter(|(_, (of, _))| *of == machine).map(|(fd, _)| *fd).collect();
         for fd in open {
             disk.open.remove(&fd);
             real::close(fd);

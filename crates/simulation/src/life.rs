@@ -18,6 +18,8 @@ use crate::world::{self, Machine};
 
 /// How long nodes may take until they serve again once nothing is wrong any more.
 const RECOVERY: Duration = Duration::from_secs(1_800);
+/// How long clients may take to end what they have begun.
+const LAST_REQUESTS: Duration = Duration::from_secs(180);
 /// The machines of clients begin here.
 const CLIENTS: u16 = 100;
 
@@ -110,7 +112,7 @@ pub fn live(dir: &Path, plan: Plan) -> Result<Outcome> {
     }
     disasters.end(&mut cluster);
     // Clients end their last requests.
-    sleep(Duration::from_secs(300));
+    sleep(LAST_REQUESTS);
     recover(&cluster)?;
     let client = cluster.client()?;
     check_all(&client, &model)?;
@@ -125,7 +127,10 @@ pub fn live(dir: &Path, plan: Plan) -> Result<Outcome> {
 fn recover(cluster: &Cluster) -> Result<()> {
     let began = elapsed();
     while !cluster.is_ready() {
-        ensure!(elapsed() - began < RECOVERY, "the nodes did not serve again {RECOVERY:?} after the last disaster");
+        ensure!(
+            elapsed() - began < RECOVERY,
+            "the nodes did not serve again {RECOVERY:?} after the last disaster"
+        );
         sleep(Duration::from_secs(1));
     }
     Ok(())
@@ -148,7 +153,8 @@ fn work(path: &Path, number: u16, model: &Mutex<Model>, plan: Plan, until: Durat
     while elapsed() < until {
         sleep(random_time(plan.pause));
         let name = format!("key-{number}-{}", random(made + 1));
-        let (known, deleted) = model.lock().keys.get(&name).map_or((false, false), |known| (true, known.deleted));
+        let (known, deleted) =
+            model.lock().keys.get(&name).map_or((false, false), |known| (true, known.deleted));
         if deleted && random(4) != 0 {
             continue;
         }
@@ -254,7 +260,12 @@ fn use_key(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {
 }
 
 fn check_budget(known: &Known) -> Result<()> {
-    ensure!(known.spent <= known.budget, "{} blocks were answered for of a budget of {}", known.spent, known.budget);
+    ensure!(
+        known.spent <= known.budget,
+        "{} blocks were answered for of a budget of {}",
+        known.spent,
+        known.budget
+    );
     Ok(())
 }
 
@@ -321,7 +332,11 @@ impl Disasters {
             3 => {
                 // Seldom so far that nodes under `replicated-active` use circuits.
                 let longest = if random(8) == 0 { 50_000_000 } else { 2_000_000 };
-                slow_down(cluster.machine(node), cluster.machine((node + 1) % cluster.nodes()), random(longest));
+                slow_down(
+                    cluster.machine(node),
+                    cluster.machine((node + 1) % cluster.nodes()),
+                    random(longest),
+                );
             }
             4 => {
                 self.up_again(cluster);

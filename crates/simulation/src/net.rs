@@ -223,7 +223,9 @@ impl Net {
 
     /// Sends something to a socket's peer.
     pub(crate) fn send(world: &mut World, from: SocketId, packet: Packet) {
-        let Some(Socket { link: Link::Open { peer }, machine, .. }) = world.net.sockets.get(&from) else { return };
+        let Some(Socket { link: Link::Open { peer }, machine, .. }) = world.net.sockets.get(&from) else {
+            return;
+        };
         let (peer, machine) = (*peer, *machine);
         let Some(to) = world.net.sockets.get(&peer).map(|socket| socket.machine) else { return };
         let jitter = world.random.below(WAY / 4);
@@ -251,7 +253,9 @@ impl Net {
             }
             _ => {}
         }
-        let Some(Socket { link: Link::Open { peer }, machine, .. }) = world.net.sockets.get(&id) else { return };
+        let Some(Socket { link: Link::Open { peer }, machine, .. }) = world.net.sockets.get(&id) else {
+            return;
+        };
         let from = world.net.sockets.get(peer).map_or(*machine, |peer| peer.machine);
         let is_held = world.net.is_cut(*machine, from);
         let Some(socket) = world.net.sockets.get_mut(&id) else { return };
@@ -297,7 +301,8 @@ impl Net {
                 if let Some(socket) = net.sockets.get_mut(&server) {
                     (socket.own, socket.other) = (address.clone(), own);
                 }
-                if let Some(Socket { link: Link::Listening { backlog }, .. }) = net.sockets.get_mut(&listener) {
+                if let Some(Socket { link: Link::Listening { backlog }, .. }) = net.sockets.get_mut(&listener)
+                {
                     backlog.push_back(server);
                 }
                 Net::touch(world, listener);
@@ -380,8 +385,12 @@ impl Net {
             Net::remove(world, id);
         }
         let net = &mut world.net;
-        let gone: Vec<i32> =
-            net.descriptors.iter().filter(|(_, id)| !net.sockets.contains_key(id)).map(|(fd, _)| *fd).collect();
+        let gone: Vec<i32> = net
+            .descriptors
+            .iter()
+            .filter(|(_, id)| !net.sockets.contains_key(id))
+            .map(|(fd, _)| *fd)
+            .collect();
         for descriptor in gone {
             net.descriptors.remove(&descriptor);
         }
@@ -397,8 +406,13 @@ pub fn cut(a: Machine, b: Machine, is_cut: bool) {
         }
         world.net.cut.remove(&pair(a, b));
         let both = |socket: &Socket| socket.machine == a || socket.machine == b;
-        let ids: Vec<SocketId> =
-            world.net.sockets.iter().filter(|(_, s)| both(s) && !s.held.is_empty()).map(|(id, _)| *id).collect();
+        let ids: Vec<SocketId> = world
+            .net
+            .sockets
+            .iter()
+            .filter(|(_, s)| both(s) && !s.held.is_empty())
+            .map(|(id, _)| *id)
+            .collect();
         for id in ids {
             let Some(socket) = world.net.sockets.get_mut(&id) else { continue };
             for packet in std::mem::take(&mut socket.held) {

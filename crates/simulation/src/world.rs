@@ -180,7 +180,9 @@ impl World {
     /// Who waits for what, for people.
     fn waiting(&self) -> String {
         let waiting = self.tasks.iter().enumerate().filter(|(_, task)| task.state == State::Waiting);
-        let line = |(id, task): (usize, &Task)| format!("  {id} of {:?}, {}: {}", task.machine, task.name, task.what);
+        let line = |(id, task): (usize, &Task)| {
+            format!("  {id} of {:?}, {}: {}", task.machine, task.name, task.what)
+        };
         waiting.map(line).collect::<Vec<_>>().join("\n")
     }
 
@@ -374,7 +376,15 @@ fn give(next: &'static AtomicU32) {
     PASSED.fetch_add(1, Ordering::Relaxed);
     next.store(1, Ordering::Release);
     let address = std::ptr::from_ref(next) as usize;
-    real::syscall(libc::SYS_futex, address, (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize, 1, 0, 0, 0);
+    real::syscall(
+        libc::SYS_futex,
+        address,
+        (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize,
+        1,
+        0,
+        0,
+        0,
+    );
 }
 
 fn take(me: &'static AtomicU32) {
@@ -436,7 +446,9 @@ fn bury() {
     loop {
         take(&ENDED);
         for (thread, next) in std::mem::take(&mut *ENDING.lock().expect("no panic in the simulator")) {
-            let is_there = || real::syscall(libc::SYS_tgkill, std::process::id() as usize, thread as usize, 0, 0, 0, 0) == 0;
+            let is_there = || {
+                real::syscall(libc::SYS_tgkill, std::process::id() as usize, thread as usize, 0, 0, 0, 0) == 0
+            };
             while is_there() {
                 std::thread::yield_now();
             }

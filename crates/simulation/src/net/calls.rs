@@ -4,9 +4,9 @@ use std::ffi::{CStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 
 use libc::{
-    AF_INET, AF_UNIX, EAGAIN, EBADF, ECONNRESET, EINPROGRESS, EINVAL, EISCONN, ENOENT, ENOTCONN, EPIPE, MSG_DONTWAIT,
-    MSG_PEEK, SO_ERROR, SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, iovec, sockaddr, sockaddr_in, sockaddr_un, socklen_t,
-    timeval,
+    AF_INET, AF_UNIX, EAGAIN, EBADF, ECONNRESET, EINPROGRESS, EINVAL, EISCONN, ENOENT, ENOTCONN, EPIPE,
+    MSG_DONTWAIT, MSG_PEEK, SO_ERROR, SO_RCVTIMEO, SO_SNDTIMEO, SOL_SOCKET, iovec, sockaddr, sockaddr_in,
+    sockaddr_un, socklen_t, timeval,
 };
 
 use super::{Address, FIRST, Link, Net, Packet, Socket};
@@ -156,7 +156,9 @@ pub(crate) unsafe fn write_parts(descriptor: c_int, parts: *const iovec, count: 
     let mut all = Vec::new();
     for part in parts {
         // SAFETY: each is so long.
-        all.extend_from_slice(unsafe { std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len) });
+        all.extend_from_slice(unsafe {
+            std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len)
+        });
     }
     send_bytes(descriptor, &all, 0)
 }

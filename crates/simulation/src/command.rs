@@ -1,0 +1,137 @@
+//! The command line.
+#![allow(unsafe_code, reason = "it sets a flag of its process")]
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use polyclave_simulation::cluster::Kind;
+use polyclave_simulation::life::{Plan, live};
+use polyclave_simulation::{most_waits, simulate};
+
+/// Lets clusters live under seeds, each in a process of its own. A seed that fails is named: it fails again.
+#[derive(Parser)]
+struct Options {
+    /// Only this seed, in this process
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Seeds from A to B - 1
+    #[arg(long, value_name = "A..B", default_value = "0..10")]
+    seeds: String,
+    /// How long a life is, in minutes
+    #[arg(long, default_value_t = 60)]
+    minutes: u64,
+    /// The longest pause of a client and between disasters, in seconds
+    #[arg(long, default_value_t = 60)]
+    pause: u64,
+    /// Clients at once
+    #[arg(long, default_value_t = 2)]
+    clients: u16,
+    /// The protocol; otherwise the seed chooses one
+    #[arg(long)]
+    protocol: Option<String>,
+    /// Nothing goes wrong
+    #[arg(long)]
+    calm: bool,
+    /// Syncs of disks do nothing: lives must fail
+    #[arg(long)]
+    disks_lie: bool,
+    /// Print what threads waited for most
+    #[arg(long)]
+    waits: bool,
+    /// Print what the nodes log
+    #[arg(long)]
+    log: bool,
+}
+
+/// What lives are lived with.
+const KINDS: [Kind; 4] = [
+    Kind { protocol: "replicated-active", nodes: 3 },
+    Kind { protocol: "shamir", nodes: 3 },
+    Kind { protocol: "replicated", nodes: 3 },
+    Kind { protocol: "replicated-four", nodes: 4 },
+];
+
+/// Runs the command.
+pub fn main() -> Result<ExitCode> {
+    let options = Options::parse();
+    match options.seed {
+        Some(seed) => one(seed, &options),
+        None => many(&options),
+    }
+}
+
+/// Begins this program anew without random addresses, on which the order of locks depends. Where the system
+/// refuses that, a life may differ from run to run.
+fn without_random_addresses() -> Result<()> {
+    let flag = libc::ADDR_NO_RANDOMIZE as libc::c_ulong;
+    // SAFETY: this asks for the flags, and changes none.
+    let flags = unsafe { libc::personality(0xffff_ffff) };
+    // SAFETY: this sets a flag for programs that begin later.
+    if flags as libc::c_ulong & flag != 0 || unsafe { libc::personality(flags as libc::c_ulong | flag) } == -1
+    {
+        return Ok(());
+    }
+    Err(Command::new(std::env::current_exe()?).args(std::env::args_os().skip(1)).exec().into())
+}
+
+fn one(seed: u64, options: &Options) -> Result<ExitCode> {
+    without_random_addresses()?;
+    if options.log {
+        tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    }
+    let kind = match &options.protocol {
+        Some(name) => KINDS.iter().find(|kind| kind.protocol == name).context("no such protocol here")?,
+        None => &KINDS[(seed % KINDS.len() as u64) as usize],
+    };
+    let plan = Plan {
+        kind: *kind,
+        length: Duration::from_secs(options.minutes * 60),
+        clients: options.clients,
+        pause: Duration::from_secs(options.pause),
+        disasters: !options.calm,
+        disks_lie: options.disks_lie,
+    };
+    let dir = tempfile::tempdir()?;
+    // Names of files that are the same in each run.
+    std::env::set_current_dir(&dir)?;
+    let began = Instant::now();
+    let (outcome, digest) = simulate(seed, || {
+        let outcome = live(Path::new("life"), plan);
+        if options.waits {
+            eprintln!("{}", most_waits());
+        }
+        outcome
+    });
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            println!("seed {seed}, {}: {error:#}, digest {digest:016x}", kind.protocol);
+            std::process::exit(1)
+        }
+    };
+    println!("seed {seed}, {}: {outcome:?}, {:.1?}, digest {digest:016x}", kind.protocol, began.elapsed());
+    // Threads of crashed machines still wait for their turn, so the process ends without them.
+    drop(dir);
+    std::process::exit(0)
+}
+
+fn many(options: &Options) -> Result<ExitCode> {
+    let (from, to) = options.seeds.split_once("..").context("seeds are given as A..B")?;
+    let seeds = from.parse::<u64>()?..to.parse::<u64>()?;
+    let mut failed = Vec::new();
+    for seed in seeds.clone() {
+        let mut of_one = Command::new(std::env::current_exe()?);
+        of_one.args(std::env::args().skip(1)).arg(format!("--seed={seed}"));
+        if !of_one.status()?.success() {
+            failed.push(seed);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("{} of {} lives failed; their seeds: {failed:?}", failed.len(), seeds.count());
+    }
+    Ok(ExitCode::SUCCESS)
+}
