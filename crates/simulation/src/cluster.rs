@@ -11,8 +11,8 @@ use polyclave_config::{ClientDir, NodeDir, StockSettings};
 use polyclave_node::Running;
 use polyclave_node::local::{Local, create};
 
-use crate::clock::sleep;
-use crate::world::{self, Machine};
+use crate::machines::clock::sleep;
+use crate::machines::world::{self, Machine};
 
 /// How often a node's keeper looks at it.
 const LOOK: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use polyclave_simulation::cluster::Kind;
 use polyclave_simulation::life::{Plan, live};
-use polyclave_simulation::{most_waits, simulate};
+use polyclave_simulation::machines::{most_waits, simulate};
 
 /// Lets clusters live under seeds, each in a process of its own. A seed that fails is named: it fails again.
 #[derive(Parser)]

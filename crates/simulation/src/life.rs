@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 use polyclave_api::{Mode, NewKey};
 use polyclave_client::Client;
 
-use crate::clock::{elapsed, set_skew, sleep};
 use crate::cluster::{Cluster, Kind, client};
-use crate::disk::{crash_after_syncs, lie, set_root};
-use crate::net::{cut, slow_down};
-use crate::world::{self, Machine};
+use crate::machines::clock::{elapsed, set_skew, sleep};
+use crate::machines::disk::{crash_after_syncs, lie, set_root};
+use crate::machines::net::{cut, slow_down};
+use crate::machines::world::{self, Machine};
 
 /// How long nodes may take until they serve again once nothing is wrong any more.
 const RECOVERY: Duration = Duration::from_secs(1_800);

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 
-use crate::random::Random;
-use crate::real;
-use crate::world::{Machine, World};
+use crate::machines::random::Random;
+use crate::machines::real;
+use crate::machines::world::{Machine, World};
 
 mod calls;
 
@@ -225,15 +225,15 @@ fn undo(renaming: Renaming) {
 
 /// Says where the files are that machines lose parts of when they crash.
 pub fn set_root(root: &Path) {
-    crate::world::with(|world| world.disk.root = root.into());
+    crate::machines::world::with(|world| world.disk.root = root.into());
 }
 
 /// Has a machine crash at one of its next syncs: after so many more, before or after what is synced is safe.
 pub fn crash_after_syncs(machine: Machine, more: u64) {
-    crate::world::with(|world| world.disk.crash_after.insert(machine, more));
+    crate::machines::world::with(|world| world.disk.crash_after.insert(machine, more));
 }
 
 /// Has syncs of all machines do nothing. So what relies on them breaks, which shows that a simulation notices.
 pub fn lie() {
-    crate::world::with(|world| world.disk.lies = true);
+    crate::machines::world::with(|world| world.disk.lies = true);
 }

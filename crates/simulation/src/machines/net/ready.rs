@@ -5,9 +5,9 @@ use std::ffi::c_int;
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDHUP, nfds_t, pollfd, sigset_t, timespec};
 
 use super::{FIRST, Link, Net, SocketId};
-use crate::clock;
-use crate::real;
-use crate::world;
+use crate::machines::clock;
+use crate::machines::real;
+use crate::machines::world;
 
 impl Net {
     /// What `poll` says of a descriptor. `None` if it is unknown.

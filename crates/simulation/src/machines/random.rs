@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::real;
-use crate::world;
+use crate::machines::real;
+use crate::machines::world;
 
 /// A stream of bytes from a seed.
 pub(crate) struct Random {

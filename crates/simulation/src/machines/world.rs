@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use libc::pthread_t;
 
-use crate::disk::Disk;
-use crate::net::{Net, Packet, SocketId};
-use crate::random::Random;
-use crate::real;
+use crate::machines::disk::Disk;
+use crate::machines::net::{Net, Packet, SocketId};
+use crate::machines::random::Random;
+use crate::machines::real;
 
 /// A thread of the simulation.
 pub(crate) type TaskId = usize;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{pthread_attr_t, pthread_key_t, pthread_t, timespec};
 
-use crate::clock;
-use crate::random::getrandom;
-use crate::real::{self, Start, fail};
-use crate::world::{self, TaskId};
+use crate::machines::clock;
+use crate::machines::random::getrandom;
+use crate::machines::real::{self, Start, fail};
+use crate::machines::world::{self, TaskId};
 
 /// What a new thread needs to know.
 struct Beginning {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
-use crate::world::{Event, Machine, TaskId, World};
+use crate::machines::world::{Event, Machine, TaskId, World};
 
 pub(crate) mod calls;
 mod ready;
@@ -399,7 +399,7 @@ impl Net {
 
 /// Cuts the link between two machines, or mends it: then what was held back arrives.
 pub fn cut(a: Machine, b: Machine, is_cut: bool) {
-    crate::world::with(|world| {
+    crate::machines::world::with(|world| {
         if is_cut {
             world.net.cut.insert(pair(a, b), ());
             return;
@@ -425,5 +425,5 @@ pub fn cut(a: Machine, b: Machine, is_cut: bool) {
 
 /// Makes each way between two machines so many nanoseconds longer.
 pub fn slow_down(a: Machine, b: Machine, nanoseconds: u64) {
-    crate::world::with(|world| world.net.slower.insert(pair(a, b), nanoseconds));
+    crate::machines::world::with(|world| world.net.slower.insert(pair(a, b), nanoseconds));
 }

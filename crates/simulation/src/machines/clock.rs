@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use libc::timespec;
 
-use crate::real;
-use crate::world::{self, Machine};
+use crate::machines::real;
+use crate::machines::world::{self, Machine};
 
 /// The first of January 2027, when simulations begin.
 const BEGIN: i64 = 1_798_761_600;

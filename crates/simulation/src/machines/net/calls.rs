@@ -10,8 +10,8 @@ use libc::{
 };
 
 use super::{Address, FIRST, Link, Net, Packet, Socket};
-use crate::real::fail;
-use crate::world::{self, with};
+use crate::machines::real::fail;
+use crate::machines::world::{self, with};
 
 /// Whether a descriptor is one of a simulated socket, used in a simulation.
 pub(crate) fn is_socket(descriptor: c_int) -> bool {

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use libc::{iovec, off64_t};
 
 use super::{Disk, Renaming, Write};
-use crate::net::calls::{
+use crate::machines::net::calls::{
     close_socket, control, is_socket, read_bytes, read_parts, set, write_bytes, write_parts,
 };
-use crate::real;
-use crate::world::{self, DRIVER, Machine, with};
+use crate::machines::real;
+use crate::machines::world::{self, DRIVER, Machine, with};
 
 /// What a sync takes, in nanoseconds.
 const SYNC: u64 = 200_000;
