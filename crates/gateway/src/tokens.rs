@@ -234,8 +234,8 @@ impl Tokens {
     }
 
     /// Takes the tokens of the file, if it has changed. Those of a file with an error are not taken: the
-    /// tokens from before stay in force. It is tried again after a while, since the cause may be another file,
-    /// or that no file could be opened for a moment.
+    /// tokens from before stay in force. It is tried again after a while, since the cause may be another
+    /// file, or that no file could be opened for a moment.
     fn look_again(&self) {
         let mark = Mark::of(&self.file);
         let mut read = self.read.lock();

@@ -1,8 +1,8 @@
 //! Disks: what a file loses when its machine crashes.
 //!
-//! Files are real, in a directory of the simulation. Of each write that no sync has followed, the old bytes are
-//! kept. At a crash some of these writes are undone, whole or in parts of sectors, and some renames and new
-//! names of files with them, as a disk without power may do. Then the files are closed.
+//! Files are real, in a directory of the simulation. Of each write that no sync has followed, the old bytes
+//! are kept. At a crash some of these writes are undone, whole or in parts of sectors, and some renames and
+//! new names of files with them, as a disk without power may do. Then the files are closed.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -233,7 +233,8 @@ pub fn crash_after_syncs(machine: Machine, more: u64) {
     crate::machines::world::with(|world| world.disk.crash_after.insert(machine, more));
 }
 
-/// Has syncs of all machines do nothing. So what relies on them breaks, which shows that a simulation notices.
+/// Has syncs of all machines do nothing. So what relies on them breaks, which shows that a simulation
+/// notices.
 pub fn lie() {
     crate::machines::world::with(|world| world.disk.lies = true);
 }

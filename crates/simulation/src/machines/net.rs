@@ -1,4 +1,5 @@
-//! The network between machines: sockets of TCP and of Unix, whose bytes take time, and links that can be cut.
+//! The network between machines: sockets of TCP and of Unix, whose bytes take time, and links that can be
+//! cut.
 //!
 //! Bytes arrive in order and complete, as TCP promises. While a link is cut they wait, as they do when TCP
 //! sends them again and again. When a machine crashes, its peers' connections are reset.

@@ -21,8 +21,8 @@ macro_rules! real {
                 FOUND.store(found, Relaxed);
             }
             // SAFETY: the C library's function of this name has this type. (Those that take a varying number
-            // of arguments find them in the same registers, on x86-64 and on aarch64 under Linux.) Callers pass
-            // on what they were called with, so what they were promised holds for this function, too.
+            // of arguments find them in the same registers, on x86-64 and on aarch64 under Linux.) Callers
+            // pass on what they were called with, so what they were promised holds for this function, too.
             unsafe {
                 let function = std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($kind),*) -> $result>(found);
                 function($($arg),*)

@@ -315,8 +315,8 @@ fn watch() {
     });
 }
 
-/// Makes the calling task wait until somebody wakes it, or until a moment. `note` tells where it can be found.
-/// Returns whether it was woken.
+/// Makes the calling task wait until somebody wakes it, or until a moment. `note` tells where it can be
+/// found. Returns whether it was woken.
 pub(crate) fn wait(what: &'static str, until: Option<u64>, note: impl FnOnce(&mut World, TaskId)) -> bool {
     let (me, next) = with(|world| {
         let me = world.current;
@@ -441,7 +441,8 @@ static ENDING: Mutex<Vec<(libc::pid_t, &'static AtomicU32)>> = Mutex::new(Vec::n
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 /// Passes the baton on from threads that end, when the system has forgotten them: until then they give memory
-/// back, and where memory is found has to be the same in each run. (Locks wait in an order that depends on it.)
+/// back, and where memory is found has to be the same in each run. (Locks wait in an order that depends on
+/// it.)
 fn bury() {
     loop {
         take(&ENDED);
