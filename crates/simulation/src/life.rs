@@ -190,7 +190,7 @@ fn log(line: &str) {
 }
 
 fn is_gcm(name: &str) -> bool {
-    name.len() % 2 == 0
+    name.ends_with(['0', '2', '4', '6', '8'])
 }
 
 fn generate(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {

@@ -13,6 +13,7 @@ use crate::machines::world::{self, TaskId};
 /// What a new thread needs to know.
 struct Beginning {
     task: TaskId,
+    baton: &'static AtomicU32,
     start: Start,
     arg: *mut c_void,
 }
@@ -32,8 +33,8 @@ pub unsafe extern "C" fn pthread_create(
     if !world::is_inside() {
         return real::pthread_create(thread, attributes, start, arg);
     }
-    let task = world::add_task();
-    let beginning = Box::into_raw(Box::new(Beginning { task, start, arg }));
+    let (task, baton) = world::add_task();
+    let beginning = Box::into_raw(Box::new(Beginning { task, baton, start, arg }));
     let made = real::pthread_create(thread, attributes, begin, beginning.cast());
     assert!(made == 0, "no thread for a simulation: error {made}");
     // SAFETY: it was written by the call above.
@@ -42,11 +43,15 @@ pub unsafe extern "C" fn pthread_create(
 }
 
 extern "C" fn begin(beginning: *mut c_void) -> *mut c_void {
+    let beginning = beginning.cast::<Beginning>();
+    // SAFETY: it comes from the call above.
+    let (task, baton) = unsafe { ((*beginning).task, (*beginning).baton) };
+    // No memory is taken or given back before it is its turn.
+    world::begin_task(task, baton);
     // SAFETY: it comes from the call above, once.
-    let Beginning { task, start, arg } = *unsafe { Box::from_raw(beginning.cast::<Beginning>()) };
+    let Beginning { start, arg, .. } = *unsafe { Box::from_raw(beginning) };
     // SAFETY: the key was made.
     unsafe { libc::pthread_setspecific(key(), std::ptr::dangling::<c_void>()) };
-    world::begin_task(task);
     start(arg)
 }
 
@@ -174,8 +179,7 @@ unsafe fn futex(address: usize, operation: c_int, value: u32, fourth: usize) -> 
                     world.futexes.remove(&address);
                     break;
                 };
-                world.wake(task);
-                woken += 1;
+                woken += c_long::from(world.wake(task));
             }
             woken
         }),

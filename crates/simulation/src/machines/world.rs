@@ -10,8 +10,10 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
 
 use libc::pthread_t;
 
@@ -125,12 +127,14 @@ impl World {
         self.events.insert((at.max(self.now), self.planned), event);
     }
 
-    /// Ends a task's wait because of what it waits for.
-    pub(crate) fn wake(&mut self, task: TaskId) {
-        if self.tasks[task].state == State::Waiting {
+    /// Ends a task's wait because of what it waits for. Returns whether it waited: its time may be over.
+    pub(crate) fn wake(&mut self, task: TaskId) -> bool {
+        let waits = self.tasks[task].state == State::Waiting;
+        if waits {
             self.tasks[task].woken = true;
             self.make_ready(task);
         }
+        waits
     }
 
     fn make_ready(&mut self, task: TaskId) {
@@ -268,8 +272,17 @@ fn run<T>(seed: u64, work: impl FnOnce() -> T) -> (T, u64) {
             waits: BTreeMap::new(),
         });
     }
-    watch();
-    std::thread::spawn(bury);
+    for helper in [watch, bury] {
+        let begun = Arc::new(Barrier::new(2));
+        let begins = begun.clone();
+        std::thread::spawn(move || {
+            begins.wait();
+            helper();
+        });
+        begun.wait();
+    }
+    // Until they have come to rest.
+    std::thread::sleep(Duration::from_millis(20));
     TASK.set(0);
     let done = work();
     let trace = with(|world| world.trace);
@@ -296,23 +309,21 @@ impl Task {
 
 /// Ends the process with a word if a simulated thread runs for a minute without a call that is simulated.
 fn watch() {
-    std::thread::spawn(|| {
-        let mut before = u64::MAX;
-        loop {
-            std::thread::sleep(std::time::Duration::from_secs(60));
-            let passed = PASSED.load(Ordering::Relaxed);
-            if passed == before {
-                let what = WORLD.try_lock().map(|world| {
-                    let world = world.as_ref().expect("a simulation runs");
-                    let task = &world.tasks[world.current];
-                    format!("{} of {:?}, last in {}", task.name, task.machine, task.what)
-                });
-                eprintln!("a thread has run for a minute without a call that is simulated: {what:?}");
-                std::process::abort();
-            }
-            before = passed;
+    let mut before = u64::MAX;
+    loop {
+        std::thread::sleep(Duration::from_secs(60));
+        let passed = PASSED.load(Ordering::Relaxed);
+        if passed == before {
+            let what = WORLD.try_lock().map(|world| {
+                let world = world.as_ref().expect("a simulation runs");
+                let task = &world.tasks[world.current];
+                format!("{} of {:?}, last in {}", task.name, task.machine, task.what)
+            });
+            eprintln!("a thread has run for a minute without a call that is simulated: {what:?}");
+            std::process::abort();
         }
-    });
+        before = passed;
+    }
 }
 
 /// Makes the calling task wait until somebody wakes it, or until a moment. `note` tells where it can be
@@ -396,13 +407,13 @@ fn take(me: &'static AtomicU32) {
 }
 
 /// Adds a task, which is ready, on the machine of the calling one.
-pub(crate) fn add_task() -> TaskId {
+pub(crate) fn add_task() -> (TaskId, &'static AtomicU32) {
     with(|world| {
         let machine = world.machine();
         let id = world.tasks.len();
         world.tasks.push(Task::new(machine, "thread".into(), State::Waiting));
         world.make_ready(id);
-        id
+        (id, world.tasks[id].baton)
     })
 }
 
@@ -412,10 +423,9 @@ pub(crate) fn note_thread(task: TaskId, thread: pthread_t) {
 }
 
 /// Makes the calling thread a task, and waits for its turn.
-pub(crate) fn begin_task(task: TaskId) {
+pub(crate) fn begin_task(task: TaskId, baton: &'static AtomicU32) {
     TASK.set(task);
-    // The creator has the baton, and may be in here.
-    take(with(|world| world.tasks[task].baton));
+    take(baton);
 }
 
 /// Ends the calling task. Its thread may still do what is not simulated.
@@ -431,30 +441,30 @@ pub(crate) fn end_task() {
     });
     TASK.set(NONE);
     // SAFETY: it has no conditions.
-    ENDING.lock().expect("no panic in the simulator").push((unsafe { libc::gettid() }, next));
+    ENDING.0.store(unsafe { libc::gettid() }, Ordering::Release);
+    ENDING.1.store(std::ptr::from_ref(next).cast_mut(), Ordering::Release);
     give(&ENDED);
 }
 
-/// Threads that end, and who is next when they have.
-static ENDING: Mutex<Vec<(libc::pid_t, &'static AtomicU32)>> = Mutex::new(Vec::new());
+/// The thread that ends, and who is next when it has.
+static ENDING: (AtomicI32, AtomicPtr<AtomicU32>) = (AtomicI32::new(0), AtomicPtr::new(null_mut()));
 /// 1 when there is one.
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 /// Passes the baton on from threads that end, when the system has forgotten them: until then they give memory
 /// back, and where memory is found has to be the same in each run. (Locks wait in an order that depends on
-/// it.)
+/// it.) So nothing is allocated here, either.
 fn bury() {
     loop {
         take(&ENDED);
-        for (thread, next) in std::mem::take(&mut *ENDING.lock().expect("no panic in the simulator")) {
-            let is_there = || {
-                real::syscall(libc::SYS_tgkill, std::process::id() as usize, thread as usize, 0, 0, 0, 0) == 0
-            };
-            while is_there() {
-                std::thread::yield_now();
-            }
-            give(next);
+        let thread = ENDING.0.load(Ordering::Acquire) as usize;
+        // SAFETY: it was set to a baton, which is never freed, before ENDED was.
+        let next = unsafe { &*ENDING.1.load(Ordering::Acquire) };
+        let process = std::process::id() as usize;
+        while real::syscall(libc::SYS_tgkill, process, thread, 0, 0, 0, 0) == 0 {
+            std::thread::yield_now();
         }
+        give(next);
     }
 }
 
