@@ -12,7 +12,7 @@ use polyclave_simulation::cluster::Kind;
 use polyclave_simulation::life::{Plan, live};
 use polyclave_simulation::machines::{most_waits, simulate};
 
-/// Lets clusters live under seeds, each in a process of its own. A seed that fails is named: it fails again.
+/// Lets clusters live under seeds, each in a process of its own. A seed that fails is named.
 #[derive(Parser)]
 struct Options {
     /// Only this seed, in this process
@@ -69,10 +69,13 @@ pub fn main() -> Result<ExitCode> {
 fn without_random_addresses() -> Result<()> {
     let flag = libc::ADDR_NO_RANDOMIZE as libc::c_ulong;
     // SAFETY: this asks for the flags, and changes none.
-    let flags = unsafe { libc::personality(0xffff_ffff) };
+    let flags = unsafe { libc::personality(0xffff_ffff) } as libc::c_ulong;
+    if flags & flag != 0 {
+        return Ok(());
+    }
     // SAFETY: this sets a flag for programs that begin later.
-    if flags as libc::c_ulong & flag != 0 || unsafe { libc::personality(flags as libc::c_ulong | flag) } == -1
-    {
+    if unsafe { libc::personality(flags | flag) } == -1 {
+        eprintln!("this system insists on random addresses: a life may differ from run to run");
         return Ok(());
     }
     Err(Command::new(std::env::current_exe()?).args(std::env::args_os().skip(1)).exec().into())
