@@ -14,7 +14,7 @@ fn told(output: &Output) -> String {
 
 #[test]
 fn what_must_hold_holds_through_crashes_and_cut_links() {
-    // Lives of `replicated-active` with its standby pairs (seeds 0, 4, ..) take half a minute each.
+    // Lives of `replicated-active` with its standby pairs (seeds 0, 4, ..) take minutes.
     for seeds in ["1..4", "5..8"] {
         let lives = live(&format!("--seeds {seeds} --minutes 2 --pause 20"));
         let told = told(&lives);
