@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -34,8 +34,6 @@ struct Node {
     ready: AtomicBool,
     stop: AtomicBool,
     up: AtomicBool,
-    /// How often it was started.
-    starts: AtomicU64,
 }
 
 /// All nodes.
@@ -74,7 +72,6 @@ impl Cluster {
     /// Starts a node that does not run. A keeper on its machine starts it again when it cannot start.
     pub fn start(&mut self, node: usize) {
         let state = Arc::new(Node::default());
-        state.starts.store(self.nodes[node].starts.load(SeqCst), SeqCst);
         state.up.store(true, SeqCst);
         self.nodes[node] = state.clone();
         let (path, machine) = (self.local.nodes[node].clone(), self.machine(node));
@@ -130,7 +127,6 @@ pub fn client(dir: &Path) -> Result<Client> {
 /// Runs a node until it is stopped.
 fn keep(path: &Path, state: &Node) {
     while !state.stop.load(SeqCst) {
-        state.starts.fetch_add(1, SeqCst);
         match NodeDir::open(path).map_err(anyhow::Error::from).and_then(|dir| Ok(Running::start(dir)?)) {
             Ok(running) => {
                 while !state.stop.load(SeqCst) {

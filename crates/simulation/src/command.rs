@@ -112,7 +112,8 @@ fn one(seed: u64, options: &Options) -> Result<ExitCode> {
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => {
-            println!("seed {seed}, {}: {error:#}, digest {digest:016x}", kind.protocol);
+            let (protocol, files) = (kind.protocol, dir.path().display());
+            println!("seed {seed}, {protocol}: {error:#}, digest {digest:016x}, files in {files}");
             std::process::exit(1)
         }
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::Mutex;
 use polyclave_api::{Mode, NewKey};
-use polyclave_client::Client;
+use polyclave_client::{Client, Error};
 
 use crate::cluster::{Cluster, Kind, client};
 use crate::machines::clock::{elapsed, set_skew, sleep};
@@ -45,9 +45,9 @@ pub struct Plan {
 pub struct Outcome {
     /// Requests that were answered.
     pub answered: u64,
-    /// Requests that failed, as they may when nodes are away.
+    /// Requests that failed, as they may when nodes are away, and keys are gone or used up.
     pub failed: u64,
-    /// Crashes of nodes.
+    /// Crashes of nodes, as the simulator counts them.
     pub crashes: u64,
     /// Links that were cut.
     pub cuts: u64,
@@ -119,7 +119,7 @@ pub fn live(dir: &Path, plan: Plan) -> Result<Outcome> {
     let model = model.lock();
     match &model.broken {
         Some(broken) => bail!("at the end: {broken}"),
-        None => Ok(model.outcome),
+        None => Ok(Outcome { crashes: world::crashes(), ..model.outcome }),
     }
 }
 
@@ -165,7 +165,7 @@ fn work(path: &Path, number: u16, model: &Mutex<Model>, plan: Plan, until: Durat
                 done
             }
             0 => delete(&client, model, &name),
-            1 if is_gcm(&name) => Ok(attempt(client.rotate(&name)).is_some()),
+            1 if is_gcm(&name) => attempt(client.rotate(&name)).map(|done| done.is_some()),
             _ => use_key(&client, model, &name),
         }
         .with_context(|| name.clone())?;
@@ -178,9 +178,17 @@ fn work(path: &Path, number: u16, model: &Mutex<Model>, plan: Plan, until: Durat
     Ok(())
 }
 
-/// Whether something was done. Errors that may come when nodes are away, or keys are gone, are none here.
-fn attempt<T>(result: polyclave_client::Result<T>) -> Option<T> {
-    result.inspect_err(|error| log(&format!("{error}"))).ok()
+/// What was done; `None` after an error that may come when nodes are away, or keys are gone or used up. Nobody
+/// cheats here, and nobody asks for what cannot be: errors that say so break what must hold.
+fn attempt<T>(result: polyclave_client::Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(done) => Ok(Some(done)),
+        Err(error @ (Error::Answers(_) | Error::Unauthentic(_) | Error::Misuse(_))) => Err(error.into()),
+        Err(error) => {
+            log(&format!("{error}"));
+            Ok(None)
+        }
+    }
 }
 
 fn log(line: &str) {
@@ -196,7 +204,7 @@ fn is_gcm(name: &str) -> bool {
 fn generate(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {
     let modes = if is_gcm(name) { [Mode::Gcm] } else { [Mode::Ecb] };
     let budget = if random(4) == 0 { 40 } else { 1 << 20 };
-    let made = attempt(client.generate(NewKey::for_modes(name, "aes-128", &modes, budget)));
+    let made = attempt(client.generate(NewKey::for_modes(name, "aes-128", &modes, budget)))?;
     // One that was made though the answer did not come has the name already.
     if made.is_some() || client.info(name).is_ok() {
         model.lock().keys.insert(name.into(), Known { budget, ..Known::default() });
@@ -209,7 +217,7 @@ fn delete(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {
     if let Some(known) = model.lock().keys.get_mut(name) {
         known.condemned = true;
     }
-    let deleted = attempt(client.delete(name)).is_some();
+    let deleted = attempt(client.delete(name))?.is_some();
     if let Some(known) = model.lock().keys.get_mut(name) {
         known.deleted |= deleted;
     }
@@ -225,10 +233,10 @@ fn use_key(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {
             .then(|| known.messages[random(known.messages.len() as u64) as usize].clone());
         (known.deleted, old)
     };
-    let Some(key) = attempt(client.key(name)) else { return Ok(false) };
+    let Some(key) = attempt(client.key(name))? else { return Ok(false) };
     let text = random(64).to_le_bytes().repeat(2);
     if !is_gcm(name) {
-        let Some(block) = attempt(key.ecb().encrypt(&text)) else { return Ok(false) };
+        let Some(block) = attempt(key.ecb().encrypt(&text))? else { return Ok(false) };
         ensure!(!was_deleted, "a deleted key was used");
         let mut model = model.lock();
         let known = model.keys.get_mut(name).context("a known key")?;
@@ -239,13 +247,13 @@ fn use_key(client: &Client, model: &Mutex<Model>, name: &str) -> Result<bool> {
         return Ok(true);
     }
     if let Some((text, version, message)) = old.filter(|_| random(2) == 0) {
-        let Some(key) = attempt(client.key(&format!("{name}@{version}"))) else { return Ok(false) };
-        let Some(read) = attempt(key.gcm().decrypt(&message)) else { return Ok(false) };
+        let Some(key) = attempt(client.key(&format!("{name}@{version}")))? else { return Ok(false) };
+        let Some(read) = attempt(key.gcm().decrypt(&message))? else { return Ok(false) };
         ensure!(!was_deleted, "a deleted key was used");
         ensure!(read[..] == text, "a message was decrypted to another text");
         return Ok(true);
     }
-    let Some((message, info)) = attempt(key.gcm().encrypt_with_info(&text)) else { return Ok(false) };
+    let Some((message, info)) = attempt(key.gcm().encrypt_with_info(&text))? else { return Ok(false) };
     ensure!(!was_deleted, "a deleted key was used");
     let mut model = model.lock();
     let nonce = (format!("{name}@{}", info.version), message[..12].to_vec());
@@ -309,7 +317,6 @@ impl Disasters {
                 self.up_again(cluster);
                 log(&format!("node {node} crashes"));
                 cluster.crash(node);
-                model.lock().outcome.crashes += 1;
                 self.down = Some(node);
             }
             1 => {
@@ -317,7 +324,6 @@ impl Disasters {
                 let syncs = random(40) + 1;
                 log(&format!("node {node} will crash at its {syncs}th sync"));
                 crash_after_syncs(cluster.machine(node), syncs);
-                model.lock().outcome.crashes += 1;
                 self.down = Some(node);
             }
             2 => {
@@ -344,7 +350,6 @@ impl Disasters {
                 for node in 0..cluster.nodes() {
                     cluster.crash(node);
                 }
-                model.lock().outcome.crashes += cluster.nodes() as u64;
                 for node in 0..cluster.nodes() {
                     cluster.start(node);
                 }

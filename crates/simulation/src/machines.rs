@@ -6,6 +6,19 @@
 //! everything; the process ends with a word then.
 #![allow(unsafe_code, reason = "it takes the place of functions of the C library")]
 
+/// Functions that take the place of those of the C library with the same names.
+macro_rules! replace {
+    ($(fn $name:ident($($arg:ident: $kind:ty),*) -> $result:ty $body:block)*) => { $(
+        /// The function of this name of the C library, for simulated sockets and disks.
+        ///
+        /// # Safety
+        ///
+        /// As the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $kind),*) -> $result $body
+    )* };
+}
+
 pub mod clock;
 pub mod disk;
 pub mod net;
@@ -14,4 +27,4 @@ mod real;
 mod threads;
 pub(crate) mod world;
 
-pub use world::{DRIVER, Machine, crash, is_crashed, most_waits, simulate, spawn_on};
+pub use world::{DRIVER, Machine, crash, crashes, is_crashed, most_waits, simulate, spawn_on};

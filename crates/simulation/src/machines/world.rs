@@ -2,13 +2,13 @@
 //!
 //! A simulated thread is a thread of this process. Only one of them runs at a time: the one that has the
 //! baton. A thread passes the baton on when it calls a function that may wait. So the order in which threads
-//! run follows from the seed alone. Time passes when all threads wait: it jumps to the next event. Besides,
+//! run follows from the seed, as far as nothing real has an influence (CONTRIBUTING.md says what may). Time passes when all threads wait: it jumps to the next event. Besides,
 //! every call takes a moment, so that no loop that looks at the clock lasts for ever.
 //!
 //! Threads that are not part of a simulation call the C library as always.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -29,10 +29,10 @@ pub(crate) type TaskId = usize;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Machine(pub u16);
 
-/// Where a simulation begins: it makes the others' lives easy or hard.
+/// The machine of the thread that begins a simulation, starts nodes and clients, and makes them fail.
 pub const DRIVER: Machine = Machine(u16::MAX);
 
-/// What a call takes, in nanoseconds.
+/// How long a function that may wait takes at least, in nanoseconds.
 const CALL: u64 = 200;
 
 /// Threads that are not part of a simulation.
@@ -101,7 +101,8 @@ pub(crate) struct World {
     /// By machine: seconds by which its clock of the day is ahead.
     pub(crate) skews: BTreeMap<Machine, i64>,
     /// Machines that have crashed, and on which nothing was started since.
-    crashed: std::collections::BTreeSet<Machine>,
+    crashed: BTreeSet<Machine>,
+    crashes: u64,
     /// A digest of who ran when.
     trace: u64,
     /// Where each turn is written down, if it is.
@@ -202,6 +203,7 @@ impl World {
             queue.retain(|task| self.tasks[*task].machine != machine);
         }
         self.crashed.insert(machine);
+        self.crashes += 1;
         Net::crash(self, machine);
         Disk::crash(self, machine);
     }
@@ -265,7 +267,8 @@ fn run<T>(seed: u64, work: impl FnOnce() -> T) -> (T, u64) {
             net: Net::default(),
             disk: Disk::default(),
             skews: BTreeMap::new(),
-            crashed: Default::default(),
+            crashed: BTreeSet::new(),
+            crashes: 0,
             trace: seed,
             log: std::env::var_os("SIMULATION_TURNS")
                 .map(|path| std::io::BufWriter::new(std::fs::File::create(path).expect("a file for turns"))),
@@ -508,6 +511,11 @@ pub fn spawn_on(machine: Machine, work: impl FnOnce() + Send + 'static) {
         let me = world.current;
         world.tasks[me].machine = own;
     });
+}
+
+/// How often machines have crashed.
+pub fn crashes() -> u64 {
+    with(|world| world.crashes)
 }
 
 /// Whether a machine has crashed, and nothing was started on it since.

@@ -100,18 +100,6 @@ fn renaming(path: &Path, act: impl FnOnce() -> c_int, what: impl FnOnce() -> Ren
     done
 }
 
-macro_rules! replace {
-    ($(fn $name:ident($($arg:ident: $kind:ty),*) -> $result:ty $body:block)*) => { $(
-        /// The function of this name of the C library, for simulated sockets and disks.
-        ///
-        /// # Safety
-        ///
-        /// As the C library's function.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $kind),*) -> $result $body
-    )* };
-}
-
 replace! {
     fn read(fd: c_int, bytes: *mut c_void, len: usize) -> isize {
         if is_socket(fd) {

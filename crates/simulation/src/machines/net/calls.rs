@@ -232,18 +232,6 @@ pub(crate) unsafe fn set(descriptor: c_int, request: libc::c_ulong, arg: usize) 
     }
 }
 
-macro_rules! replace {
-    ($(fn $name:ident($($arg:ident: $kind:ty),*) -> $result:ty $body:block)*) => { $(
-        /// The function of this name of the C library, for simulated sockets.
-        ///
-        /// # Safety
-        ///
-        /// As the C library's function.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($arg: $kind),*) -> $result $body
-    )* };
-}
-
 replace! {
     fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
         if !world::is_inside() {
