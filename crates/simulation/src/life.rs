@@ -178,8 +178,8 @@ fn work(path: &Path, number: u16, model: &Mutex<Model>, plan: Plan, until: Durat
     Ok(())
 }
 
-/// What was done; `None` after an error that may come when nodes are away, or keys are gone or used up. Nobody
-/// cheats here, and nobody asks for what cannot be: errors that say so break what must hold.
+/// What was done; `None` after an error that may come when nodes are away, or keys are gone or used up.
+/// Nobody cheats here, and nobody asks for what cannot be: errors that say so break what must hold.
 fn attempt<T>(result: polyclave_client::Result<T>) -> Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),

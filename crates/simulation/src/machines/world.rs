@@ -2,8 +2,9 @@
 //!
 //! A simulated thread is a thread of this process. Only one of them runs at a time: the one that has the
 //! baton. A thread passes the baton on when it calls a function that may wait. So the order in which threads
-//! run follows from the seed, as far as nothing real has an influence (CONTRIBUTING.md says what may). Time passes when all threads wait: it jumps to the next event. Besides,
-//! every call takes a moment, so that no loop that looks at the clock lasts for ever.
+//! run follows from the seed, as far as nothing real has an influence (CONTRIBUTING.md says what may). Time
+//! passes when all threads wait: it jumps to the next event. Besides, every call takes a moment, so that no
+//! loop that looks at the clock lasts for ever.
 //!
 //! Threads that are not part of a simulation call the C library as always.
 
