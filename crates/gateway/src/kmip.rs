@@ -26,9 +26,11 @@ mod tell;
 mod ttlv;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use polyclave_transport::expiry;
 use rustls::pki_types::CertificateDer;
+use rustls::server::ParsedCertificate;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use zeroize::Zeroizing;
@@ -39,16 +41,17 @@ use crate::queue::Queue;
 use crate::tls;
 use crate::tokens::{KmipClient, Tokens};
 use asked::Asked;
-use call::{Call, now};
-use codes::{VERSIONS, operation, tag};
+use call::{Call, Done, Placeholder, now};
+use codes::{VERSIONS, Version, operation, tag};
 use refused::{Reason, Refused};
 use request::Request;
 use response::Outcome;
 
 /// The most bytes of a message after its head.
 const MOST: usize = 64 << 10;
-/// After so many bytes of a response no more items of a batch are done.
-const MOST_RESPONSE: usize = 128 << 10;
+/// A payload with more bytes is left out of a response that is longer than its client takes. That of a change
+/// has an identifier and a type.
+const LONG: usize = 192;
 /// How long a connection may be idle.
 const IDLE: Duration = Duration::from_secs(120);
 /// How long the rest of a message may take after its head.
@@ -65,18 +68,32 @@ pub(crate) struct Kmip {
     pub(crate) within: Duration,
 }
 
+/// Who is at the other end of a connection.
+struct Caller<'c> {
+    certificate: ParsedCertificate<'c>,
+    /// When the certificate ends.
+    ends: SystemTime,
+}
+
 impl Kmip {
     /// Answers one message after the other, until the client ends it, is idle, sends what is no message, or
-    /// is not in the settings any more.
+    /// is not in the settings any more, or its certificate ends.
     pub(crate) async fn converse(
         &self,
         certificate: CertificateDer<'static>,
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
         peer: &Peer,
     ) {
+        let (Ok(parsed), Ok((_, ends))) = (ParsedCertificate::try_from(&certificate), expiry(&certificate))
+        else {
+            return;
+        };
+        let caller = Caller { certificate: parsed, ends };
         let mut head = [0; ttlv::HEAD];
         while let Ok(Ok(_)) = timeout(IDLE, stream.read_exact(&mut head)).await {
-            let (answer, goes_on) = match self.answered(&certificate, head, &mut stream, peer).await {
+            // Until the answer is written: a connection with nothing under way may have to go for another.
+            let _under_way = peer.begin();
+            let (answer, goes_on) = match self.answered(&caller, head, &mut stream, peer).await {
                 Ok(Some(answer)) => (answer, true),
                 Ok(None) => return,
                 Err(refused) => (whole(refused), false),
@@ -93,23 +110,17 @@ impl Kmip {
     /// error the connection is closed.
     async fn answered(
         &self,
-        certificate: &CertificateDer<'_>,
+        caller: &Caller<'_>,
         head: [u8; ttlv::HEAD],
         stream: &mut (impl AsyncRead + Unpin),
         peer: &Peer,
     ) -> refused::Result<Option<Zeroizing<Vec<u8>>>> {
-        let _under_way = peer.begin();
         let (tag, kind, length) = ttlv::head(head);
         if (tag, kind) != (tag::REQUEST_MESSAGE, ttlv::STRUCTURE) {
-            tracing::warn!("what a client of KMIP sent is no request in TTLV");
+            tracing::debug!("what a client of KMIP sent is no request in TTLV");
             return Ok(None);
         }
-        let has_name = |name: &str| tls::has_name(certificate, name);
-        let Some(client) = self.tokens.find_kmip_client(&self.address, has_name) else {
-            tracing::warn!("a certificate has the name of no client of KMIP, or of several, and means none");
-            let why = "no client, or more than one, has a certificate_name that is in this certificate";
-            return Err(Reason::NotAuthenticated.because(why));
-        };
+        let client = self.client(caller)?;
         if peer.is_known_as(&client.asker.name).is_err() {
             let why =
                 "this client has as many connections as there is room for; use one for several requests";
@@ -125,32 +136,54 @@ impl Kmip {
             return Ok(None);
         }
         peer.take_turn().await;
-        Ok(Some(self.answer(&client, &message).await))
+        // The settings may have changed until the message was there.
+        self.client(caller)?;
+        Ok(Some(self.answer(caller, &client.asker.name, &message).await))
     }
 
-    async fn answer(&self, client: &KmipClient, message: &[u8]) -> Zeroizing<Vec<u8>> {
+    /// Who a caller is by the settings of this moment.
+    fn client(&self, caller: &Caller<'_>) -> refused::Result<Arc<KmipClient>> {
+        if SystemTime::now() > caller.ends {
+            return Err(Reason::NotAuthenticated.because("the certificate has ended: take a new one"));
+        }
+        let has_name = |name: &str| tls::has_name(&caller.certificate, name);
+        self.tokens.find_kmip_client(&self.address, has_name).ok_or_else(|| {
+            tracing::debug!("a certificate has the name of no client of KMIP, or of several, and means none");
+            let why = "no client, or more than one, has a certificate_name that is in this certificate";
+            Reason::NotAuthenticated.because(why)
+        })
+    }
+
+    async fn answer(&self, caller: &Caller<'_>, name: &str, message: &[u8]) -> Zeroizing<Vec<u8>> {
         let Request { version, most_response, continues, batch } = match Request::read(message) {
             Ok(request) => request,
             Err(refused) => {
-                tracing::warn!(client = %client.asker.name, why = refused.message, "a request of KMIP was refused");
+                tracing::warn!(client = %name, why = refused.message, "a request of KMIP was refused");
                 return whole(refused);
             }
         };
-        let call = Call { client, queue: &self.queue, within: self.within, version };
-        let (mut outcomes, mut placeholder, mut bytes) = (Vec::with_capacity(batch.len()), None, 0);
+        let mut outcomes = Vec::with_capacity(batch.len());
+        let (mut placeholder, mut lists_all) = (None, false);
         for item in batch {
             let (operation, id, began) = (item.operation, item.id, Instant::now());
-            let outcome =
-                match Asked::read(item, version, placeholder.as_deref()) {
-                    Ok(_) if bytes > MOST_RESPONSE => Err(Reason::ResponseTooLarge
-                        .because("the response is too long already: send fewer items")),
-                    Ok(asked) => asked.done(&call).await,
-                    Err(refused) => Err(refused),
-                };
-            self.note(client, operation, outcome.as_ref().err(), began);
-            if let Ok(done) = &outcome {
-                placeholder = done.placeholder.clone().or(placeholder);
-                bytes += done.payload.len();
+            let outcome = match Asked::read(item, version, placeholder.as_deref()) {
+                // Nothing else makes a response much longer than its request.
+                Ok(asked) if asked.lists_all() && std::mem::replace(&mut lists_all, true) => {
+                    let why = "all keys were listed for this batch already: send this item by itself";
+                    Err(Reason::GeneralFailure.because(why))
+                }
+                Ok(asked) => self.done(caller, version, asked).await,
+                Err(refused) => Err(refused),
+            };
+            self.note(name, operation, outcome.as_ref().err(), began);
+            match &outcome {
+                Ok(done) => {
+                    if let Placeholder::Now(now) = &done.placeholder {
+                        placeholder.clone_from(now);
+                    }
+                }
+                // What comes next may have meant what this item was to make or find.
+                Err(_) => placeholder = None,
             }
             let ends = outcome.is_err() && !continues;
             outcomes.push(Outcome { operation: Some(operation), id, outcome });
@@ -160,14 +193,20 @@ impl Kmip {
         }
         let answer = response::write(version, &outcomes, now());
         match most_response.is_some_and(|most| answer.len() > most) {
-            true => whole(Reason::ResponseTooLarge.because("the response is longer than the client takes")),
+            true => shortened(version, outcomes),
             false => answer,
         }
     }
 
-    fn note(&self, client: &KmipClient, operation: u32, refused: Option<&Refused>, began: Instant) {
+    /// Does an item of a batch with the rights of this moment: a batch may take long.
+    async fn done(&self, caller: &Caller<'_>, version: Version, asked: Asked) -> refused::Result<Done> {
+        let client = self.client(caller)?;
+        asked.done(&Call { client: &client, queue: &self.queue, within: self.within, version }).await
+    }
+
+    fn note(&self, client: &str, operation: u32, refused: Option<&Refused>, began: Instant) {
         let served = operation::SERVED.iter().find(|(one, _)| *one == operation);
-        let (client, operation) = (&client.asker.name, served.map_or("other", |(_, name)| name));
+        let operation = served.map_or("other", |(_, name)| name);
         let outcome = refused.map_or_else(|| "Success".to_owned(), |refused| format!("{:?}", refused.reason));
         self.counts.request(("kmip", operation), outcome, began.elapsed());
         match refused {
@@ -177,6 +216,16 @@ impl Kmip {
             }
         }
     }
+}
+
+/// A response that is shorter: what was done is told, with what was made or changed, but no longer results.
+fn shortened(version: Version, mut outcomes: Vec<Outcome<'_>>) -> Zeroizing<Vec<u8>> {
+    for Outcome { outcome, .. } in &mut outcomes {
+        if outcome.as_ref().is_ok_and(|done| done.payload.len() > LONG) {
+            *outcome = Err(Reason::ResponseTooLarge.because("the response is longer than the client takes"));
+        }
+    }
+    response::write(version, &outcomes, now())
 }
 
 /// The response to a request that was refused as a whole, in the oldest version, which all clients read.

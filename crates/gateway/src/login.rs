@@ -66,16 +66,17 @@ pub(crate) struct Verified {
 }
 
 impl Login {
-    /// The login of some settings. What the one of before knows of the same keys, and which tokens were used
-    /// under its path, is kept.
+    /// The login of some settings. What the one of before, under the same path, knows of the same keys is
+    /// kept, and which tokens of the same issuer were used.
     pub(crate) fn new(settings: &GatewayLogin, before: Option<&Login>) -> Result<Login> {
         let same = before.filter(|before| before.settings.keys_place() == settings.keys_place());
         let source = match same {
             Some(before) => before.source.clone(),
             None => Arc::new(Source::new(settings)?),
         };
-        let used =
-            before.map_or_else(|| Arc::new(SingleUse::new(SystemTime::now())), |before| before.used.clone());
+        let of_issuer = before.filter(|before| before.settings.issuer == settings.issuer);
+        let new = || Arc::new(SingleUse::new(SystemTime::now()));
+        let used = of_issuer.map_or_else(new, |before| before.used.clone());
         Ok(Login { settings: settings.clone(), source, used })
     }
 

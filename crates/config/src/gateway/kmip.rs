@@ -33,7 +33,7 @@ pub struct GatewayKmip {
     /// The authorities that may have signed the certificates of clients, in PEM.
     pub client_authorities: PathBuf,
     /// Its clients (`[[kmip.client]]`).
-    #[serde(rename = "client")]
+    #[serde(rename = "client", default)]
     pub clients: Vec<GatewayKmipClient>,
 }
 

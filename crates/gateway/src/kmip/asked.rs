@@ -26,7 +26,7 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    /// Reads the payload of an item. `placeholder` is the object that the item before it was about.
+    /// Reads the payload of an item. `placeholder` is the object that is meant if it names none.
     pub(super) fn read(item: BatchItem<'_>, version: Version, placeholder: Option<&str>) -> Result<Asked> {
         let mut payload = item.payload;
         let of = &mut payload;
@@ -60,6 +60,11 @@ impl Asked {
         };
         payload.end()?;
         Ok(asked)
+    }
+
+    /// Whether the nodes list all keys for it.
+    pub(super) fn lists_all(&self) -> bool {
+        matches!(self, Asked::Locate(asked) if asked.lists_all())
     }
 
     /// Does it.

@@ -28,8 +28,15 @@ pub(super) struct Call<'c> {
 pub(super) struct Done {
     /// The items of the response's payload.
     pub(super) payload: Writer,
-    /// The unique identifier that operations after this one in the batch mean if they name none.
-    pub(super) placeholder: Option<String>,
+    pub(super) placeholder: Placeholder,
+}
+
+/// The unique identifier that operations after this one in the batch mean if they name none.
+pub(super) enum Placeholder {
+    /// That of before.
+    Same,
+    /// Another one, or none.
+    Now(Option<String>),
 }
 
 impl Done {
@@ -37,13 +44,13 @@ impl Done {
     pub(super) fn with(bytes: usize, write: impl FnOnce(&mut Writer)) -> Done {
         let mut payload = Writer::with_capacity(bytes);
         write(&mut payload);
-        Done { payload, placeholder: None }
+        Done { payload, placeholder: Placeholder::Same }
     }
 
     /// The same for what an operation has done with one object.
     pub(super) fn to(identifier: String, bytes: usize, write: impl FnOnce(&mut Writer, &str)) -> Done {
         let done = Done::with(bytes + identifier.len(), |payload| write(payload, &identifier));
-        Done { placeholder: Some(identifier), ..done }
+        Done { placeholder: Placeholder::Now(Some(identifier)), ..done }
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) mod tag {
     pub(in crate::kmip) const BATCH_COUNT: u32 = 0x42_000d;
     pub(in crate::kmip) const BATCH_ERROR_CONTINUATION: u32 = 0x42_000e;
     pub(in crate::kmip) const BATCH_ITEM: u32 = 0x42_000f;
+    pub(in crate::kmip) const BATCH_ORDER_OPTION: u32 = 0x42_0010;
     pub(in crate::kmip) const BLOCK_CIPHER_MODE: u32 = 0x42_0011;
     pub(in crate::kmip) const COMPROMISE_OCCURRENCE_DATE: u32 = 0x42_0021;
     pub(in crate::kmip) const CRYPTOGRAPHIC_ALGORITHM: u32 = 0x42_0028;
@@ -68,10 +69,13 @@ pub(super) mod tag {
     pub(in crate::kmip) const RANDOM_IV: u32 = 0x42_00c5;
     pub(in crate::kmip) const MAC_DATA: u32 = 0x42_00c6;
     pub(in crate::kmip) const TAG_LENGTH: u32 = 0x42_00ce;
+    pub(in crate::kmip) const ATTESTATION_CAPABLE: u32 = 0x42_00d3;
     pub(in crate::kmip) const OFFSET_ITEMS: u32 = 0x42_00d4;
     pub(in crate::kmip) const LOCATED_ITEMS: u32 = 0x42_00d5;
     pub(in crate::kmip) const ADDITIONAL_DATA: u32 = 0x42_00fe;
     pub(in crate::kmip) const AUTHENTICATION_TAG: u32 = 0x42_00ff;
+    pub(in crate::kmip) const CLIENT_CORRELATION_VALUE: u32 = 0x42_0105;
+    pub(in crate::kmip) const SERVER_CORRELATION_VALUE: u32 = 0x42_0106;
     pub(in crate::kmip) const SENSITIVE: u32 = 0x42_0120;
     pub(in crate::kmip) const EXTRACTABLE: u32 = 0x42_0122;
     pub(in crate::kmip) const ATTRIBUTES: u32 = 0x42_0125;

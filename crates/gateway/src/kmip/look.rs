@@ -4,7 +4,7 @@ use polyclave_api::{KeyVersion, Right};
 use polyclave_client::Listed;
 
 use super::attributes;
-use super::call::{Call, Done, key, now};
+use super::call::{Call, Done, Placeholder, key, now};
 use super::codes;
 use super::codes::{V1_3, Version, tag};
 use super::fields::Fields;
@@ -42,6 +42,11 @@ impl Locate {
         Ok(Locate { name, object, algorithm, length, state, most, offset })
     }
 
+    /// Whether all keys are listed for it.
+    pub(super) fn lists_all(&self) -> bool {
+        self.name.is_none()
+    }
+
     pub(super) async fn done(self, call: &Call<'_>) -> Result<Done> {
         let version = call.version;
         let found = match &self.name {
@@ -55,8 +60,7 @@ impl Locate {
                 }
             }
             None => {
-                let listed = call.ask(|client| Ok(client.keys()?)).await?;
-                let mut found = by_name(listed.keys);
+                let mut found = call.ask(|client| Ok(by_name(client.keys()?.keys))).await?;
                 found.retain(|object| call.may(Right::List, &object.info.properties.name).is_ok());
                 found
             }
@@ -74,7 +78,8 @@ impl Locate {
                 put(payload, tag::UNIQUE_IDENTIFIER, Value::Text(identifier));
             }
         });
-        done.placeholder = <[String; 1]>::try_from(located).ok().map(|[only]| only);
+        // If it is not just one, what comes next in the batch must not mean what came before.
+        done.placeholder = Placeholder::Now(<[String; 1]>::try_from(located).ok().map(|[only]| only));
         Ok(done)
     }
 

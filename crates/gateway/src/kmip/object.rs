@@ -95,9 +95,16 @@ impl Object {
     }
 
     /// The objects among the versions of one name, the newest first. Where nodes differ about a version, what
-    /// stands first is what most of them say.
+    /// stands first is what most of them say. But it is as retired as one node says: a change of its state
+    /// may have reached only some, and states are judged here for clients, since nodes judge the gateway.
     pub(super) fn of(mut shown: Vec<KeyInfo>) -> Vec<Object> {
-        shown.dedup_by_key(|info| info.version);
+        shown.dedup_by(|other, kept| {
+            let is_same = other.version == kept.version;
+            if is_same {
+                kept.state = kept.state.max(other.state);
+            }
+            is_same
+        });
         let versions = shown.len();
         let object = |(at, info)| Object { info, is_current: at == 0, versions };
         shown.into_iter().enumerate().map(object).filter(Object::is_served).collect()

@@ -8,6 +8,15 @@ use super::ttlv::{self, Item, Value};
 /// The most items of a batch.
 pub(super) const MOST_BATCH: usize = 32;
 
+/// Items of a header that change nothing: items of a batch are done in their order here.
+const PASSED_OVER: [u32; 5] = [
+    tag::TIME_STAMP,
+    tag::BATCH_ORDER_OPTION,
+    tag::ATTESTATION_CAPABLE,
+    tag::CLIENT_CORRELATION_VALUE,
+    tag::SERVER_CORRELATION_VALUE,
+];
+
 /// A request, of which each item of the batch is judged by itself.
 pub(super) struct Request<'m> {
     pub(super) version: Version,
@@ -51,6 +60,10 @@ impl Request<'_> {
         };
         let most_response = header.count(tag::MAXIMUM_RESPONSE_SIZE)?;
         let count = header.count(tag::BATCH_COUNT)?.ok_or_else(|| missing("batch count"))?;
+        for passed_over in PASSED_OVER {
+            header.take(passed_over)?;
+        }
+        header.end()?;
         let batch = fields.0.into_iter().map(BatchItem::read).collect::<Result<Vec<_>>>()?;
         if batch.is_empty() || batch.len() > MOST_BATCH || count != batch.len() {
             let why = format!("a batch has 1 to {MOST_BATCH} items, and as many as its count says");
@@ -69,6 +82,8 @@ impl<'m> BatchItem<'m> {
         let operation = fields.enumeration(tag::OPERATION)?.ok_or_else(|| missing("operation"))?;
         let id = fields.bytes(tag::UNIQUE_BATCH_ITEM_ID)?;
         let payload = fields.structure(tag::REQUEST_PAYLOAD)?.ok_or_else(|| missing("request payload"))?;
+        // Also not an extension, which may be one that has to be understood.
+        fields.end()?;
         Ok(BatchItem { operation, id, payload })
     }
 }

@@ -51,6 +51,8 @@ struct Used {
     by_end: BTreeMap<(i64, [u8; 32]), Whose>,
     of_subject: HashMap<[u8; 32], usize>,
     of_role: HashMap<Arc<str>, usize>,
+    /// Ids that were good until before this second may be forgotten.
+    forgotten: i64,
 }
 
 struct Whose {
@@ -100,6 +102,7 @@ impl SingleUse {
 impl Used {
     /// Forgets what nobody may use any more.
     fn forget(&mut self, now: i64) {
+        self.forgotten = self.forgotten.max(now);
         while let Some(first) = self.by_end.first_entry().filter(|first| first.key().0 < now) {
             let ((_, id), Whose { subject, role }) = first.remove_entry();
             self.ids.remove(&id);
@@ -110,7 +113,8 @@ impl Used {
 
     fn add(&mut self, token: Unused) -> Result<(), Refused> {
         let Unused { id, subject, role, until } = token;
-        if self.ids.contains(&id) {
+        // By a clock that was ahead and was put back, what is forgotten has not expired.
+        if self.ids.contains(&id) || until < self.forgotten {
             return Err(Refused::UsedBefore);
         }
         let of_subject = self.of_subject.get(&subject).copied().unwrap_or_default() + 1;
@@ -191,6 +195,16 @@ mod tests {
         let lengths = [state.ids.len(), state.by_end.len(), state.of_subject.len(), state.of_role.len()];
         assert_eq!(lengths, [1; 4], "what has expired is forgotten");
         assert_eq!((state.of_subject.values().sum::<usize>(), state.of_role["ci"]), (1, 1));
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_and_is_put_back_makes_no_used_token_good() {
+        let used = SingleUse::new(SystemTime::UNIX_EPOCH);
+        let spend = |number, until, now| used.spend(token(number, ("a", "ci"), until), at(now));
+        assert_eq!(spend(1, 100, 50), Ok(()));
+        assert_eq!(spend(2, 5000, 4000), Ok(()), "the clock is ahead");
+        assert_eq!(spend(1, 100, 60), Err(Refused::UsedBefore));
+        assert_eq!(spend(3, 4000, 60), Ok(()));
     }
 
     #[test]

@@ -37,12 +37,8 @@ pub(super) fn verifier(authorities: &Path, names: &[String]) -> Result<Arc<dyn C
 }
 
 /// Whether a certificate, whose signature was verified, has a name.
-pub(crate) fn has_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
-    let (Ok(certificate), Ok(name)) = (ParsedCertificate::try_from(certificate), ServerName::try_from(name))
-    else {
-        return false;
-    };
-    verify_server_name(&certificate, &name).is_ok()
+pub(crate) fn has_name(certificate: &ParsedCertificate<'_>, name: &str) -> bool {
+    ServerName::try_from(name).is_ok_and(|name| verify_server_name(certificate, &name).is_ok())
 }
 
 /// Certificates that are signed, and have one of these names.

@@ -51,7 +51,9 @@ pub(super) async fn answer(
     let wait = from.and_then(|from| vault.failures.wait(from, Instant::now()));
     let outcome = log_in(vault, (login, vault.turns.of(wait.is_some())), body, noted).await;
     let is_callers_fault = matches!(outcome, Err(Failure::Bad(_) | Failure::Denied(_) | Failure::TooLong(_)));
-    if let (true, Some(from)) = (is_callers_fault, from) {
+    // Those that are refused for being too many do not count: else a caller that goes on is never told what
+    // is wrong.
+    if let (true, Some(from), None) = (is_callers_fault, from, wait) {
         vault.failures.note(from, Instant::now());
     }
     match wait {

@@ -171,9 +171,15 @@ fn data(data: &[u8]) -> Vec<u8> {
 }
 
 /// A request with a batch of operations and their payloads.
-fn request((major, minor): (i32, i32), batch: &[(u32, &[u8])]) -> Vec<u8> {
+fn request(version: (i32, i32), batch: &[(u32, &[u8])]) -> Vec<u8> {
+    request_with(version, &[], batch)
+}
+
+/// The same with more items in its header.
+fn request_with((major, minor): (i32, i32), more: &[Vec<u8>], batch: &[(u32, &[u8])]) -> Vec<u8> {
     let version = structure(0x42_0069, &[integer(0x42_006a, major), integer(0x42_006b, minor)]);
-    let header = structure(0x42_0077, &[version, integer(0x42_000d, batch.len() as i32)]);
+    let count = integer(0x42_000d, batch.len() as i32);
+    let header = structure(0x42_0077, &[vec![version], more.to_vec(), vec![count]].concat());
     let items = batch.iter().map(|(operation, payload)| {
         structure(0x42_000f, &[enumeration(0x42_005c, *operation), item(0x42_0079, 1, payload)])
     });

@@ -20,7 +20,8 @@
 //! **All or nothing.** The circuits of all parts are claimed at once, kind by kind, before the first is used.
 //! If one kind has too few, the whole goes in rounds; what was claimed of other kinds is spent, and nobody
 //! uses it. Which parts there are follows from the circuit, and who has how many from claims that all parties
-//! hear. So all of them go the same way.
+//! hear. So all of them go the same way. (A first node that tells others different things makes them fail on
+//! each other's messages. It learns nothing: labels are for one garbler, and messages of rounds are masked.)
 
 use std::sync::Arc;
 
@@ -69,13 +70,14 @@ impl<G: Garbles> InParts<G> {
     }
 }
 
-/// The circuits behind a part, those of one kind together.
+/// The circuits behind a part, those together which are the same circuit.
 fn by_kind(part: &Part) -> Result<Vec<(&'static Kept, Vec<&Inserted>)>> {
     let mut all: Vec<(&'static Kept, Vec<&Inserted>)> = Vec::new();
     for inserted in &part.inserted {
         let kept = Kept::of(&inserted.circuit);
         let kept = kept.ok_or_else(|| Error::misuse("a part is behind a circuit that is not kept"))?;
-        match all.iter_mut().find(|(of, _)| of.at == kept.at) {
+        // Others that take the same kind from the stock may have other views of their outputs.
+        match all.iter_mut().find(|(_, same)| same[0].circuit == inserted.circuit) {
             Some((_, same)) => same.push(inserted),
             None => all.push((kept, vec![inserted])),
         }
@@ -190,8 +192,11 @@ impl<G: Garbles> FewRounds<G> {
         }
         let joined = |of_all: Vec<Shared<G>>| self.rounds().join_lanes(&of_all.iter().collect::<Vec<_>>());
         let values = [blocks, keys].map(|of_all| Value::Shared(joined(of_all)));
-        let left = &mut in_parts.circuits[kept.at];
-        let circuits: Vec<G::Circuit> = left.drain(..lanes.iter().sum::<usize>().min(left.len())).collect();
+        let (left, wanted) = (&mut in_parts.circuits[kept.at], lanes.iter().sum::<usize>());
+        if left.len() < wanted {
+            return Err(Error::misuse("fewer circuits were claimed than the parts take"));
+        }
+        let circuits: Vec<G::Circuit> = left.drain(..wanted).collect();
         let mut evaluations = self.garbled.begin(kept, circuits)?;
         self.garbled.give(kept, values, &mut evaluations, net)?;
         self.garbled.settle(kept, &mut evaluations, net)?;

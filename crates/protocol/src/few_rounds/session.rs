@@ -51,6 +51,10 @@ impl<G: Garbles> Session for FewRounds<G> {
         if let Some((kept, circuits)) = self.garbled.or_give_up(taken)? {
             return Ok(FewRoundsBatch::Circuits(kept, circuits));
         }
+        // What is kept itself was claimed in vain just now. Inside it is what would be claimed again.
+        if Kept::of(&compiled.digest()).is_some() {
+            return self.rounds_mut().prepare(compiled, lanes, net).map(FewRoundsBatch::Rounds);
+        }
         let taken = self.take_for_parts(compiled, lanes, net);
         match self.garbled.or_give_up(taken)? {
             Some(in_parts) => Ok(FewRoundsBatch::Parts(Some(Box::new(in_parts)))),
@@ -141,7 +145,11 @@ impl<G: Garbles> Session for FewRounds<G> {
                 self.garbled.or_give_up(settled).map(|()| true)
             }
             FewRoundsRegisters::Parts(in_parts) => {
-                let evaluated = self.evaluate_parts(in_parts, net);
+                // After any error the others may be in the middle of a circuit, also if it is one of use.
+                let evaluated = self.evaluate_parts(in_parts, net).map_err(|error| match error {
+                    Error::Misuse(why) => Error::System(why),
+                    other => other,
+                });
                 self.garbled.or_give_up(evaluated).map(|()| true)
             }
         }

@@ -318,3 +318,39 @@ fn operations_of_a_batch_mean_the_object_of_the_one_before() {
     assert_eq!(results(&answer), [0; 2]);
     maker.refused((1, 4), ENCRYPT, &text, 6);
 }
+
+#[test]
+fn an_operation_without_a_name_never_means_an_object_of_an_item_that_was_in_vain() {
+    let kmip = Kmip::start();
+    let mut maker = kmip.session(&["maker.test"]);
+    let asked = |name: &str| creation((1, 4), &attributes(name, (3, 128), DATA));
+    let kept = identifier(&maker.done(CREATE, &asked("m-kept")));
+    let nothing = written((1, 4), &attributes("m-none", (3, 128), DATA)[..1].to_vec());
+    let reason = structure(0x42_0081, &[enumeration(0x42_0082, 1)]);
+    // Found by the first item, but the second finds nothing.
+    let batch = [(GET_ATTRIBUTES, &of_key(&kept)[..]), (LOCATE, &nothing), (REVOKE, &reason), (DESTROY, &[])];
+    let answer = maker.send(&request((1, 4), &batch)).expect("a response");
+    let told = results(&answer);
+    assert!(told.len() == 3 && told[..2] == [0, 0] && told[2] != 0, "{told:?}");
+    // The second item fails, and the batch goes on.
+    let again = asked("m-kept");
+    let batch = [(GET_ATTRIBUTES, &of_key(&kept)[..]), (CREATE, &again), (REVOKE, &reason), (DESTROY, &[])];
+    let goes_on = [enumeration(0x42_000e, 1)];
+    let told = results(&maker.send(&request_with((1, 4), &goes_on, &batch)).expect("a response"));
+    assert!(told.len() == 4 && told[0] == 0 && told[1..].iter().all(|reason| *reason != 0), "{told:?}");
+    let answer = maker.done(GET_ATTRIBUTES, &of_key(&kept));
+    assert_eq!(attribute((1, 4), &answer, 0x42_008d), Some(2_u32.to_be_bytes().to_vec()), "it is active");
+}
+
+#[test]
+fn a_response_that_is_too_long_still_tells_what_was_made() {
+    let kmip = Kmip::start();
+    let mut maker = kmip.session(&["maker.test"]);
+    let asked = creation((1, 4), &attributes("m-short", (3, 128), DATA));
+    let batch = [(CREATE, &asked[..]), (GET_ATTRIBUTES, &[])];
+    let at_most = [integer(0x42_0050, 300)];
+    let answer = maker.send(&request_with((1, 4), &at_most, &batch)).expect("a response");
+    let told = results(&answer);
+    assert!(told.len() == 2 && told[0] == 0 && told[1] != 0, "{told:?}");
+    assert!(identifier(&answer).starts_with("m-short:"));
+}
