@@ -259,12 +259,15 @@ fn of_a_key(cipher: &Cipher) -> Vec<Cells> {
 }
 
 /// As nodes serve that are far from each other: a session that was prepared, and circuits that were made
-/// ahead, on a block and a key that parties share. A check value takes two of them, with sums between.
+/// ahead, on a block and a key that parties share. A check value takes two of them, with sums between. A key
+/// is expanded, too.
 fn few_rounds() {
     let config = FewRoundsConfig::default();
     let aes = catalog::find("aes-128").expect("listed");
     let block = aes.circuit(Direction::Encrypt).expect("it encrypts").as_ref().clone();
-    let circuits = [block, modes::check_value(&aes)];
+    let schedule = aes.key_schedule.as_ref().clone();
+    let circuits = [block, modes::check_value(&aes), schedule];
+    let stocked = [("garbled circuits of AES-128", 3), ("garbled key schedules of AES-128", 1)];
     run_parties(config.parties(), |net| {
         net.in_private = true;
         let setup = config.setup(net)?;
@@ -273,13 +276,16 @@ fn few_rounds() {
         let (mut making, prepared) = greet(&terms, net)?.open_and_prepare(net, None)?;
         let (mut using, _) = prepared.begin(&terms, net, None)?;
         let kinds = config.kinds(net.me());
-        let kind = kinds.iter().find(|kind| kind.name == "garbled circuits of AES-128").expect("listed");
-        let made = config.make_material(&setup, making.stream(), kind, 3, net)?;
-        let shelf = BTreeMap::from([(*kind, made.iter().copied().collect())]);
+        let mut shelf = BTreeMap::new();
+        for (name, count) in stocked {
+            let kind = kinds.iter().find(|kind| kind.name == name).expect("listed");
+            let made = config.make_material(&setup, making.stream(), kind, count, net)?;
+            shelf.insert(*kind, made.iter().copied().collect());
+        }
         let stock = Arc::new(Shelf(Mutex::new(shelf)));
         let mut protocol = config.join_stocked(&setup, using.stream(), net.members(), stock.clone())?;
         for circuit in &circuits {
-            let inputs = of_a_key(&aes);
+            let inputs = if circuit.inputs().len() > 1 { of_a_key(&aes) } else { inputs(circuit, 1) };
             let expected = cleartext::run(&compile(circuit, &AnyMap), 1, &inputs).expect("the inputs fit");
             let outputs = session_of(&mut protocol, circuit, inputs, net)?;
             assert!(outputs == expected, "{}", circuit.name());
@@ -327,6 +333,16 @@ fn garbled_authenticated() {
 struct Shelf(Mutex<BTreeMap<Kind, VecDeque<u8>>>);
 
 impl Shelf {
+    fn give_all(&self, wanted: &[(Kind, usize)]) -> Option<Vec<Zeroizing<Vec<u8>>>> {
+        let has = |(kind, count): &(Kind, usize)| {
+            self.0.lock().get(kind).is_some_and(|items| items.len() >= count * kind.item_bytes)
+        };
+        wanted
+            .iter()
+            .all(has)
+            .then(|| wanted.iter().filter_map(|(kind, count)| self.give(kind, *count)).collect())
+    }
+
     fn give(&self, kind: &Kind, count: usize) -> Option<Zeroizing<Vec<u8>>> {
         let mut shelf = self.0.lock();
         let items = shelf.get_mut(kind)?;
@@ -342,11 +358,10 @@ impl Stock for Shelf {
 
     fn take_if_there(
         &self,
-        kind: &Kind,
-        count: usize,
+        wanted: &[(Kind, usize)],
         _: &mut dyn Net,
-    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        Ok(self.give(kind, count))
+    ) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>> {
+        Ok(self.give_all(wanted))
     }
 }
 

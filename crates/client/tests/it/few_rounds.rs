@@ -1,11 +1,12 @@
 //! Three nodes under `replicated-active`, and two under `spdz-tower`, that think they are far from each
 //! other: a few blocks at a time go through garbled circuits, in every mode, and nobody gets a wrong one.
 
-use polyclave_api::{Mode, Reason, Right};
+use polyclave_api::{Mode, NewKey, Reason, Right, Usage};
 use polyclave_client::{Client, Error, Padding, Result};
 use polyclave_config::{LatencySettings, NodeDir};
 use polyclave_node::Cheat;
 use polyclave_node::admin::{Answer, Instruction, Status, order};
+use polyclave_payments::{Command, Purpose};
 use polyclave_transport::Identity;
 
 use crate::common::active::start_cheating;
@@ -171,6 +172,33 @@ fn every_mode(under: Under) {
     assert_eq!(opened.expect("authentic")[..], data(21)[..]);
     let opened = few(&cluster, "xaes", || client.key(xaes)?.xaes().aad(b"with").decrypt(&message));
     assert_eq!(opened[..], data(21)[..]);
+}
+
+/// A block of Triple DES with two keys under one key, and another one under another.
+#[test]
+fn payment_commands_go_through_circuits() {
+    for under in [OF_THREE, OF_TWO] {
+        let cluster = start(under);
+        let client = cluster.client();
+        let secrets = [1, 2].map(|more| data(16).iter().map(|byte| byte ^ more).collect::<Vec<u8>>());
+        for (name, secret) in ["from", "to"].iter().zip(&secrets) {
+            let usage = vec![Usage::Payment(Purpose::PinEncryption)];
+            let new = NewKey { usage, ..NewKey::for_modes(name, "3des-ede2", &[], 1 << 20) };
+            client.import(new, secret).expect("a key");
+        }
+        // The PIN 1234 and the number of the card 4000001234562.
+        let pin = b"\x04\x12\x74\xff\xff\xed\xcb\xa9";
+        let [from, to] = secrets.each_ref().map(|secret| Oracle::new("3des-ede2", secret).ecb(pin));
+        let command: Command = serde_json::from_value(serde_json::json!({ "translate-pin": {
+            "incoming": { "format": "iso0", "block": hex::encode(from), "key": "direct" },
+            "pan": "4000001234562",
+            "outgoing": { "format": "iso0", "key": "direct" },
+        }}))
+        .expect("a command");
+        let translated = || client.pay(&["from", "to"], &command);
+        warm(&cluster, &|| assert_eq!(*translated().expect("paid").expect("it holds"), to[..]));
+        assert_eq!(through(&cluster, || drop(translated())), 2, "{under:?}");
+    }
 }
 
 #[test]

@@ -79,3 +79,44 @@ pub(super) fn element_bits(maps: &AnyServiceSession) -> Result<u8> {
     let aes = catalog::find("aes-128").ok_or_else(|| Error::misuse("the catalog has no AES"))?;
     Ok(maps.form(aes).encrypt.inputs()[0].bits)
 }
+
+#[cfg(test)]
+mod tests {
+    use polyclave_protocol::mesh::run_parties;
+    use polyclave_protocol::net::Net;
+    use polyclave_protocol::protocol::ProtocolConfig;
+    use polyclave_protocol::service::ServiceSession;
+    use polyclave_protocol::session::{HandshakeParameters, hello};
+
+    use super::*;
+
+    /// A PIN block under one key of Triple DES to one under another.
+    fn translation() -> polyclave_payments::Command {
+        serde_json::from_value(serde_json::json!({ "translate-pin": {
+            "incoming": { "format": "iso0", "block": "0123456789abcdef", "key": "direct" },
+            "pan": "4000001234562",
+            "outgoing": { "format": "iso0", "key": "direct" },
+        }}))
+        .expect("a command")
+    }
+
+    /// Nodes that are far from each other take a garbled circuit for each of them.
+    #[test]
+    fn commands_are_compiled_around_their_ciphers() {
+        for (protocol, nodes) in [("replicated-active", 3), ("spdz-tower", 2)] {
+            let config = polyclave_protocol::catalog::service(protocol, nodes, 1).expect("it serves");
+            let sessions = run_parties(nodes, |net: &mut dyn Net| {
+                let setup = config.setup(net)?;
+                let mut greeted = hello(&config.handshake(HandshakeParameters::new(nodes)), net)?;
+                config.join(&setup, greeted.stream(), net.members())
+            });
+            let maps = sessions.into_iter().next().expect("there are nodes").expect("they are honest");
+            let cipher = maps.form(catalog::find("3des-ede2").expect("listed"));
+            let facts = facts(&[Purpose::PinEncryption; 2], &[&cipher, &cipher]);
+            let made = PaymentCircuits::default().get(translation().payment(), &facts, &maps).expect("made");
+            let parts = &made.parts().expect("there are ciphers inside").parts;
+            let ciphers: Vec<usize> = parts.iter().map(|part| part.inserted.len()).collect();
+            assert_eq!(ciphers, [1, 1, 0], "{protocol}");
+        }
+    }
+}

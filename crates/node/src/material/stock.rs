@@ -87,6 +87,14 @@ const QUIET: Duration = Duration::from_secs(1);
 /// is dropped.
 const MAX_IN_DOUBT: usize = 4;
 
+/// What was made of a kind since the stock began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Made {
+    items: usize,
+    /// The number of the latest lot, among the lots of all kinds; 0 if there was none.
+    pub(crate) latest: u64,
+}
+
 /// The material of one epoch.
 pub(crate) struct Lots {
     me: Party,
@@ -103,8 +111,8 @@ pub(crate) struct Lots {
     claimed: Condvar,
     /// Who waits for material, in order.
     turns: Mutex<Turns>,
-    /// By kind: how many items were ever made.
-    made: Mutex<Vec<usize>>,
+    /// By kind.
+    made: Mutex<Vec<Made>>,
     /// At the proposer: kinds of which a session has asked for items that it could go on without.
     wanted: Mutex<Vec<Kind>>,
     /// When something was last claimed.
@@ -174,7 +182,7 @@ impl Lots {
             nodes,
             epoch,
             marks,
-            made: Mutex::new(vec![0; kinds.len()]),
+            made: Mutex::new(vec![Made::default(); kinds.len()]),
             kinds,
             store,
             claiming,
@@ -211,16 +219,21 @@ impl Lots {
         self.lock().iter_mut().for_each(|lot| lot.is_lost_at(node));
     }
 
-    /// Takes items of a kind if enough are there, for a session that can go on without. The same at all
-    /// nodes.
+    /// Takes items of some kinds if enough of all are there, for a session that can go on without. The same
+    /// at all nodes.
     fn take_if_there(
         &self,
-        kind: &Kind,
-        count: usize,
+        wanted: &[(Kind, usize)],
         net: &mut dyn Net,
-    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        self.refuse_unknown(kind)?;
-        self.claiming.take_if_there(self, kind, count, net)
+    ) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>> {
+        for (at, (kind, count)) in wanted.iter().enumerate() {
+            self.refuse_unknown(kind)?;
+            // Items of one kind would be chosen twice.
+            if *count == 0 || wanted[..at].iter().any(|(other, _)| other == kind) {
+                return Err(Error::Misuse(format!("{count} {} are claimed beside others", kind.name)));
+            }
+        }
+        self.claiming.take_if_there(self, wanted, net)
     }
 
     /// How much there is of each kind.
@@ -241,10 +254,10 @@ impl Lots {
         self.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
     }
 
-    /// How many items of a kind were made here since the stock began.
-    fn made(&self, kind: &Kind) -> usize {
+    /// What was made of a kind here since the stock began.
+    pub(crate) fn made(&self, kind: &Kind) -> Made {
         let at = self.kinds.iter().position(|other| other == kind);
-        at.map_or(0, |at| self.made.lock()[at])
+        at.map_or(Made::default(), |at| self.made.lock()[at])
     }
 
     /// A session asks for items that it could go on without: from now on they are made.
@@ -258,7 +271,7 @@ impl Lots {
     /// Whether items of this kind are made: at the proposer since a session asked for some, at the others
     /// since the proposer ordered some.
     pub(crate) fn is_wanted(&self, kind: &Kind) -> bool {
-        self.wanted.lock().contains(kind) || self.made(kind) > 0
+        self.wanted.lock().contains(kind) || self.made(kind).items > 0
     }
 
     /// Whether nothing was claimed lately.
@@ -289,7 +302,10 @@ impl Lots {
             return Err(Error::misuse("a lot is taken in twice"));
         }
         if let Some(at) = self.kinds.iter().position(|other| other == kind) {
-            self.made.lock()[at] += items.len() / kind.item_bytes.max(1);
+            let mut made = self.made.lock();
+            let latest = made.iter().map(|made| made.latest).max().unwrap_or(0);
+            made[at].items += items.len() / kind.item_bytes.max(1);
+            made[at].latest = latest + 1;
         }
         lots.push(Lot::new(id, *kind, items, mark, PartySet::all(self.nodes)));
         Ok(())

@@ -119,7 +119,8 @@ pub trait Source<F: MacField>: Send {
         Ok(None)
     }
 
-    /// Unit vectors of random indices, from sources that have them whole: a stock, a dealer.
+    /// Unit vectors of random indices of at least so many bits, from sources that have them whole: a stock, a
+    /// dealer.
     fn deal_units(
         &mut self,
         _in_bits: u8,

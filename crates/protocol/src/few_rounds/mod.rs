@@ -29,6 +29,7 @@ use zeroize::Zeroizing;
 pub use config::{FewRoundsConfig, GarblesConfig};
 pub use garbles::{Garbles, Masked, Shared, Value, refuse_other_lanes};
 pub use kept::{COUNT, Kept, Size};
+use kept::{KeyCells, Way};
 pub use parts::InParts;
 
 use crate::interface::net::Net;
@@ -50,13 +51,13 @@ pub struct FewRounds<G: Garbles> {
 }
 
 /// A circuit for each lane.
-type Taken<G> = (&'static Kept, Vec<<G as Garbles>::Circuit>);
+type Taken<G> = (&'static Way, Vec<<G as Garbles>::Circuit>);
 
 /// What an evaluation goes through.
 pub enum FewRoundsBatch<G: Garbles> {
     Rounds(<G::Rounds as Session>::Batch),
     /// A circuit for each lane.
-    Circuits(&'static Kept, Vec<G::Circuit>),
+    Circuits(&'static Way, Vec<G::Circuit>),
     /// Until its only use.
     Parts(Option<Box<InParts<G>>>),
 }
@@ -65,7 +66,7 @@ pub enum FewRoundsBatch<G: Garbles> {
 pub enum FewRoundsRegisters<G: Garbles> {
     Rounds(Box<<G::Rounds as Session>::Registers>),
     /// In so many lanes.
-    Circuits(&'static Kept, usize, G::Evaluations),
+    Circuits(&'static Way, usize, G::Evaluations),
     Parts(Box<InParts<G>>),
 }
 
@@ -102,41 +103,54 @@ impl<G: Garbles> FewRounds<G> {
 
     /// Circuits for some lanes, if there are any for this computation.
     fn take(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Option<Taken<G>>> {
-        match Kept::of(&compiled.digest()).filter(|_| lanes <= LANES) {
-            Some(kept) => Ok(self.take_kept(kept, lanes, net)?.map(|circuits| (kept, circuits))),
-            None => Ok(None),
-        }
+        // A key that is the same in all lanes is expanded once.
+        let fits = |way: &&Way| lanes <= if way.kept.is_of_block() { LANES } else { 1 };
+        let Some(way) = Way::of(&compiled.digest()).filter(fits) else { return Ok(None) };
+        Ok(self.take_kept(&[(way.kept, lanes)], net)?.map(|mut circuits| (way, circuits.remove(0))))
     }
 
-    /// So many circuits of one kind, if there are enough.
-    fn take_kept(&mut self, kept: &Kept, count: usize, net: &mut dyn Net) -> Result<Option<Vec<G::Circuit>>> {
-        let Some(stock) = &self.stock else { return Ok(None) };
-        let kind = kept.kind(self.garbled.item_bytes(kept));
-        let Some(items) = stock.take_if_there(&kind, count, net)? else { return Ok(None) };
-        let circuits = items.chunks(kind.item_bytes).map(|item| self.garbled.restore(item));
-        let circuits: Vec<G::Circuit> = circuits.collect::<Result<_>>()?;
-        match circuits.len() == count {
-            true => Ok(Some(circuits)),
-            false => Err(Error::System(format!("the stock gave other than {count} {}", kind.name))),
-        }
-    }
-
-    /// The block, and the cells of round keys that go in. What is added to a block is added before.
-    fn block_and_keys(
+    /// So many circuits of each kind, if there are enough of all kinds.
+    fn take_kept(
         &mut self,
-        kept: &Kept,
+        wanted: &[(&Kept, usize)],
+        net: &mut dyn Net,
+    ) -> Result<Option<Vec<Vec<G::Circuit>>>> {
+        let Some(stock) = &self.stock else { return Ok(None) };
+        let kind = |(kept, count): &(&Kept, usize)| (kept.kind(self.garbled.item_bytes(kept)), *count);
+        let wanted: Vec<(Kind, usize)> = wanted.iter().map(kind).collect();
+        let Some(items) = stock.take_if_there(&wanted, net)? else { return Ok(None) };
+        let restored = items.iter().zip(&wanted).map(|(items, (kind, count))| {
+            let circuits = items.chunks(kind.item_bytes).map(|item| self.garbled.restore(item));
+            let circuits: Vec<G::Circuit> = circuits.collect::<Result<_>>()?;
+            match circuits.len() == *count {
+                true => Ok(circuits),
+                false => Err(Error::System(format!("the stock gave other than {count} {}", kind.name))),
+            }
+        });
+        restored.collect::<Result<Vec<_>>>().map(Some)
+    }
+
+    /// The block, and the cells of round keys that go in; or both halves of a key. What is added to a block
+    /// is added before.
+    fn values(
+        &mut self,
+        way: &Way,
         ports: &[CompiledPort],
         inputs: &[Input<'_, Shared<G>>],
         lanes: usize,
         net: &mut dyn Net,
     ) -> Result<[Value<Shared<G>>; 2]> {
+        if let (KeyCells::Halves(_), [port], [key]) = (way.key_cells(), ports, inputs) {
+            let key = self.garbled.share(port, key, lanes, net)?;
+            return self.halves(way, port, &key);
+        }
         let is_of_key = |(port, _): &(&CompiledPort, &Input<'_, Shared<G>>)| port.uniform;
         let (keys, blocks): (Vec<_>, Vec<_>) = ports.iter().zip(inputs).partition(is_of_key);
         let (&[(port, keys)], &[(of_block, first), ref others @ ..]) = (&keys[..], &blocks[..]) else {
             return Err(Error::misuse("a circuit of a block takes blocks, and round keys behind them"));
         };
         let keys = self.garbled.share(port, keys, lanes, net)?;
-        let keys = self.cells_of_keys(kept, port, &keys)?;
+        let keys = self.cells_of_keys(way, port, &keys)?;
         let block = match first {
             Input::Public(cells) if others.is_empty() => Value::Public((*cells).clone()),
             first => {
@@ -151,14 +165,26 @@ impl<G: Garbles> FewRounds<G> {
         Ok([block, keys])
     }
 
+    /// Both halves of a key.
+    fn halves(&self, way: &Way, port: &CompiledPort, key: &Shared<G>) -> Result<[Value<Shared<G>>; 2]> {
+        let KeyCells::Halves([first, second]) = way.key_cells() else {
+            return Err(Error::misuse("a circuit of a block takes a block, too"));
+        };
+        let half = |cells: &[usize]| Ok(Value::Shared(self.garbled.cells(key, port, cells)?));
+        Ok([half(first)?, half(second)?])
+    }
+
     /// What goes in of round keys.
     fn cells_of_keys(
         &self,
-        kept: &Kept,
+        way: &Way,
         port: &CompiledPort,
         round_keys: &Shared<G>,
     ) -> Result<Value<Shared<G>>> {
-        Ok(Value::Shared(self.garbled.cells(round_keys, port, kept.key_cells())?))
+        let KeyCells::OfRoundKeys(cells) = way.key_cells() else {
+            return Err(Error::misuse("a key schedule takes no round keys"));
+        };
+        Ok(Value::Shared(self.garbled.cells(round_keys, port, cells)?))
     }
 }
 

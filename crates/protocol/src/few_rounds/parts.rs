@@ -17,9 +17,8 @@
 //! takes only the bits from which the others follow (`kept.rs`). A computation that encrypted under other
 //! values would not be the same in circuits as in rounds.
 //!
-//! **All or nothing.** The circuits of all parts are claimed at once, kind by kind, before the first is used.
-//! If one kind has too few, the whole goes in rounds; what was claimed of other kinds is spent, and nobody
-//! uses it. Which parts there are follows from the circuit, and who has how many from claims that all parties
+//! **All or nothing.** The circuits of all parts are claimed at once, of all kinds, before the first is used.
+//! If one kind has too few, none is spent, and the whole goes in rounds. Which parts there are follows from the circuit, and who has how many from claims that all parties
 //! hear. So all of them go the same way. (A first node that tells others different things makes them fail on
 //! each other's messages. It learns nothing: labels are for one garbler, and messages of rounds are masked.)
 
@@ -27,7 +26,7 @@ use std::sync::Arc;
 
 use polyclave_cipher::{Compiled, CompiledPort, Inserted, Part, Parts};
 
-use super::{COUNT, FewRounds, Garbles, Kept, LANES, Shared, Value};
+use super::{COUNT, FewRounds, Garbles, Kept, KeyCells, LANES, Shared, Value, Way};
 use crate::evaluate::evaluate;
 use crate::interface::net::Net;
 use crate::interface::protocol::{Input, Session};
@@ -71,15 +70,15 @@ impl<G: Garbles> InParts<G> {
 }
 
 /// The circuits behind a part, those together which are the same circuit.
-fn by_kind(part: &Part) -> Result<Vec<(&'static Kept, Vec<&Inserted>)>> {
-    let mut all: Vec<(&'static Kept, Vec<&Inserted>)> = Vec::new();
+fn by_kind(part: &Part) -> Result<Vec<(&'static Way, Vec<&Inserted>)>> {
+    let mut all: Vec<(&'static Way, Vec<&Inserted>)> = Vec::new();
     for inserted in &part.inserted {
-        let kept = Kept::of(&inserted.circuit);
-        let kept = kept.ok_or_else(|| Error::misuse("a part is behind a circuit that is not kept"))?;
+        let way = Way::of(&inserted.circuit);
+        let way = way.ok_or_else(|| Error::misuse("a part is behind a circuit that is not kept"))?;
         // Others that take the same kind from the stock may have other views of their outputs.
         match all.iter_mut().find(|(_, same)| same[0].circuit == inserted.circuit) {
             Some((_, same)) => same.push(inserted),
-            None => all.push((kept, vec![inserted])),
+            None => all.push((way, vec![inserted])),
         }
     }
     Ok(all)
@@ -90,12 +89,12 @@ fn wanted(parts: &Parts, lanes: usize) -> Result<Option<[usize; COUNT]>> {
     let mut counts = [0; COUNT];
     let of = |inserted: &&Inserted| if parts.uniform[inserted.gives] { 1 } else { lanes };
     for part in &parts.parts {
-        for (kept, inserted) in by_kind(part)? {
+        for (way, inserted) in by_kind(part)? {
             let together: usize = inserted.iter().map(of).sum();
             if together > LANES {
                 return Ok(None);
             }
-            counts[kept.at] += together;
+            counts[way.kept.at] += together;
         }
     }
     Ok(Some(counts))
@@ -111,12 +110,10 @@ impl<G: Garbles> FewRounds<G> {
     ) -> Result<Option<InParts<G>>> {
         let Some(parts) = compiled.parts().filter(|_| self.stock.is_some()) else { return Ok(None) };
         let Some(counts) = wanted(parts, lanes)? else { return Ok(None) };
-        let mut circuits = Vec::with_capacity(COUNT);
-        for (kept, count) in Kept::all().iter().zip(counts) {
-            let taken = if count == 0 { Some(Vec::new()) } else { self.take_kept(kept, count, net)? };
-            let Some(taken) = taken else { return Ok(None) };
-            circuits.push(taken);
-        }
+        let kinds: Vec<_> = Kept::all().iter().zip(counts).filter(|(_, count)| *count > 0).collect();
+        let Some(taken) = self.take_kept(&kinds, net)? else { return Ok(None) };
+        let mut circuits: Vec<Vec<G::Circuit>> = (0..COUNT).map(|_| Vec::new()).collect();
+        kinds.iter().zip(taken).for_each(|((kept, _), taken)| circuits[kept.at] = taken);
         let mut rounds = Vec::with_capacity(parts.parts.len());
         for part in &parts.parts {
             let looks_up = part.circuit.lookups().next().is_some();
@@ -157,8 +154,8 @@ impl<G: Garbles> FewRounds<G> {
             };
             in_parts.keep(&part.gives, outputs);
             self.enter(Phase::Online);
-            for (kept, inserted) in by_kind(part)? {
-                self.evaluate_inserted(kept, &inserted, in_parts, net)?;
+            for (way, inserted) in by_kind(part)? {
+                self.evaluate_inserted(way, &inserted, in_parts, net)?;
             }
         }
         Ok(())
@@ -167,28 +164,18 @@ impl<G: Garbles> FewRounds<G> {
     /// Evaluates circuits of one kind that do not wait for each other, all lanes of all of them together.
     fn evaluate_inserted(
         &mut self,
-        kept: &'static Kept,
+        way: &'static Way,
         inserted: &[&Inserted],
         in_parts: &mut InParts<G>,
         net: &mut dyn Net,
     ) -> Result<()> {
+        let kept = way.kept;
         let lanes: Vec<usize> = inserted.iter().map(|one| in_parts.lanes_of(one.gives)).collect();
         let (mut blocks, mut keys) = (Vec::new(), Vec::new());
         for (one, lanes) in inserted.iter().zip(&lanes) {
-            let Some((of_keys, of_block)) = one.takes.split_last() else {
-                return Err(Error::misuse("a circuit of a block takes blocks, and round keys behind them"));
-            };
-            let mut sum: Option<Shared<G>> = None;
-            for number in of_block {
-                let block = self.in_lanes(*number, *lanes, in_parts)?;
-                sum = Some(match sum {
-                    Some(sum) => self.garbled.plus(&sum, &block)?,
-                    None => block,
-                });
-            }
-            blocks.push(sum.ok_or_else(|| Error::misuse("a circuit of a block takes none"))?);
-            let round_keys = self.in_lanes(*of_keys, *lanes, in_parts)?;
-            keys.push(self.garbled.cells(&round_keys, kept.round_keys(), kept.key_cells())?);
+            let [block, of_key] = self.given(way, one, *lanes, in_parts)?;
+            blocks.push(block);
+            keys.push(of_key);
         }
         let joined = |of_all: Vec<Shared<G>>| self.rounds().join_lanes(&of_all.iter().collect::<Vec<_>>());
         let values = [blocks, keys].map(|of_all| Value::Shared(joined(of_all)));
@@ -208,6 +195,33 @@ impl<G: Garbles> FewRounds<G> {
             first += lanes;
         }
         Ok(())
+    }
+
+    /// The block, and the cells of round keys that go in; or both halves of a key.
+    fn given(
+        &self,
+        way: &Way,
+        inserted: &Inserted,
+        lanes: usize,
+        in_parts: &InParts<G>,
+    ) -> Result<[Shared<G>; 2]> {
+        let Some((of_key, of_block)) = inserted.takes.split_last() else {
+            return Err(Error::misuse("a circuit inside another one takes nothing"));
+        };
+        let key = self.in_lanes(*of_key, lanes, in_parts)?;
+        let cells = |cells: &[usize]| self.garbled.cells(&key, way.key(), cells);
+        match (of_block, way.key_cells()) {
+            ([], KeyCells::Halves([first, second])) => Ok([cells(first)?, cells(second)?]),
+            ([first, others @ ..], KeyCells::OfRoundKeys(of_key)) => {
+                let mut sum = self.in_lanes(*first, lanes, in_parts)?;
+                for number in others {
+                    let block = self.in_lanes(*number, lanes, in_parts)?;
+                    sum = self.garbled.plus(&sum, &block)?;
+                }
+                Ok([sum, cells(of_key)?])
+            }
+            _ => Err(Error::misuse("a circuit inside another one takes other inputs than the kept one")),
+        }
     }
 
     /// A value in so many lanes, of which it has all or one.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
-use super::{FewRounds, FewRoundsBatch, Garbles, Kept, LANES, Masked, Shared, Value};
+use super::{FewRounds, FewRoundsBatch, Garbles, LANES, Masked, Shared, Value, Way};
 use crate::evaluate::{evaluate, prepare};
 use crate::interface::dealt::HeldSeeds;
 use crate::interface::net::Net;
@@ -85,7 +85,7 @@ impl<G: Garbles> ServiceSession for FewRounds<G> {
         net: &mut dyn Net,
     ) -> Result<Option<(Shared<G>, Vec<u8>)>> {
         let lanes = blocks.lanes();
-        let is_kept = || Kept::of(&compiled.digest()).is_some();
+        let is_kept = || Way::of(&compiled.digest()).is_some();
         if !G::OPENS_SUMS || self.stock.is_none() || lanes > LANES || !is_kept() {
             return Ok(None);
         }
@@ -93,11 +93,11 @@ impl<G: Garbles> ServiceSession for FewRounds<G> {
             return Err(Error::misuse("there is not a block of text for each block but the first"));
         }
         match prepare(self, compiled, lanes, net)? {
-            FewRoundsBatch::Circuits(kept, circuits) => {
+            FewRoundsBatch::Circuits(way, circuits) => {
                 self.enter(Phase::Online);
-                let keys = self.cells_of_keys(kept, &compiled.inputs()[1], round_keys)?;
+                let keys = self.cells_of_keys(way, &compiled.inputs()[1], round_keys)?;
                 let values = [Value::Public(blocks.clone()), keys];
-                let done = self.garbled.open_sums(kept, circuits, values, masked, net);
+                let done = self.garbled.open_sums(way.kept, circuits, values, masked, net);
                 self.garbled.or_give_up(done).map(Some)
             }
             batch => {

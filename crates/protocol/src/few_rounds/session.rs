@@ -2,7 +2,7 @@
 
 use polyclave_cipher::{Compiled, CompiledPort, Linear, Lookup, Maps, Matrix, Table};
 
-use super::{FewRounds, FewRoundsBatch, FewRoundsRegisters, Garbles, Kept, Shared};
+use super::{FewRounds, FewRoundsBatch, FewRoundsRegisters, Garbles, Shared, Way};
 use crate::interface::net::Net;
 use crate::interface::protocol::{Faults, Input, Owner, Session};
 use crate::interface::tally::{Cost, Phase, Tally};
@@ -26,7 +26,7 @@ impl<G: Garbles> Maps for FewRounds<G> {
     }
 
     fn has_another_way(&self, circuit: &[u8; 32]) -> bool {
-        Kept::of(circuit).is_some()
+        Way::of(circuit).is_some()
     }
 }
 
@@ -48,11 +48,11 @@ impl<G: Garbles> Session for FewRounds<G> {
     fn prepare(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<FewRoundsBatch<G>> {
         let taken = self.take(compiled, lanes, net);
         // After a claim that failed here the others may be in the middle of an evaluation.
-        if let Some((kept, circuits)) = self.garbled.or_give_up(taken)? {
-            return Ok(FewRoundsBatch::Circuits(kept, circuits));
+        if let Some((way, circuits)) = self.garbled.or_give_up(taken)? {
+            return Ok(FewRoundsBatch::Circuits(way, circuits));
         }
         // What is kept itself was claimed in vain just now. Inside it is what would be claimed again.
-        if Kept::of(&compiled.digest()).is_some() {
+        if Way::of(&compiled.digest()).is_some() {
             return self.rounds_mut().prepare(compiled, lanes, net).map(FewRoundsBatch::Rounds);
         }
         let taken = self.take_for_parts(compiled, lanes, net);
@@ -73,12 +73,12 @@ impl<G: Garbles> Session for FewRounds<G> {
                 let registers = self.rounds_mut().registers(compiled, lanes, batch)?;
                 Ok(FewRoundsRegisters::Rounds(Box::new(registers)))
             }
-            FewRoundsBatch::Circuits(kept, circuits) => {
+            FewRoundsBatch::Circuits(way, circuits) => {
                 if circuits.len() != lanes {
                     return Err(Error::misuse("there is not a circuit for each lane"));
                 }
-                let begun = self.garbled.begin(kept, std::mem::take(circuits))?;
-                Ok(FewRoundsRegisters::Circuits(kept, lanes, begun))
+                let begun = self.garbled.begin(way.kept, std::mem::take(circuits))?;
+                Ok(FewRoundsRegisters::Circuits(way, lanes, begun))
             }
             FewRoundsBatch::Parts(in_parts) => match in_parts.take_if(|in_parts| in_parts.lanes == lanes) {
                 Some(in_parts) => Ok(FewRoundsRegisters::Parts(in_parts)),
@@ -96,10 +96,10 @@ impl<G: Garbles> Session for FewRounds<G> {
     ) -> Result<()> {
         match registers {
             FewRoundsRegisters::Rounds(registers) => self.rounds_mut().inputs(ports, inputs, registers, net),
-            FewRoundsRegisters::Circuits(kept, lanes, evaluations) => {
-                let values = self.block_and_keys(kept, ports, inputs, *lanes, net);
+            FewRoundsRegisters::Circuits(way, lanes, evaluations) => {
+                let values = self.values(way, ports, inputs, *lanes, net);
                 let values = self.garbled.or_give_up(values)?;
-                let given = self.garbled.give(kept, values, evaluations, net);
+                let given = self.garbled.give(way.kept, values, evaluations, net);
                 self.garbled.or_give_up(given)
             }
             FewRoundsRegisters::Parts(in_parts) => {
@@ -140,8 +140,8 @@ impl<G: Garbles> Session for FewRounds<G> {
     ) -> Result<bool> {
         match registers {
             FewRoundsRegisters::Rounds(registers) => self.rounds_mut().settle(compiled, registers, net),
-            FewRoundsRegisters::Circuits(kept, _, evaluations) => {
-                let settled = self.garbled.settle(kept, evaluations, net);
+            FewRoundsRegisters::Circuits(way, _, evaluations) => {
+                let settled = self.garbled.settle(way.kept, evaluations, net);
                 self.garbled.or_give_up(settled).map(|()| true)
             }
             FewRoundsRegisters::Parts(in_parts) => {
@@ -158,8 +158,8 @@ impl<G: Garbles> Session for FewRounds<G> {
     fn output(&mut self, port: &CompiledPort, registers: &mut FewRoundsRegisters<G>) -> Shared<G> {
         match registers {
             FewRoundsRegisters::Rounds(registers) => self.rounds_mut().output(port, registers),
-            FewRoundsRegisters::Circuits(kept, _, evaluations) => {
-                self.garbled.output(kept, port, evaluations).expect("bits of whole cells")
+            FewRoundsRegisters::Circuits(way, _, evaluations) => {
+                self.garbled.output(way.kept, port, evaluations).expect("bits of whole cells")
             }
             FewRoundsRegisters::Parts(in_parts) => in_parts.output(port),
         }

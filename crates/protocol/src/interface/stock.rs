@@ -64,8 +64,9 @@ pub trait Stock: Send + Sync {
     /// all of them get [`Error::OutOfMaterial`](crate::Error::OutOfMaterial).
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>;
 
-    /// The same where a session can go on without: `None` at all parties if the stock gives nothing now.
-    fn take_if_there(&self, _: &Kind, _: usize, _: &mut dyn Net) -> Result<Option<Zeroizing<Vec<u8>>>> {
+    /// The same where a session can go on without, of several kinds at once: `None` at all parties, and
+    /// nothing is spent, if the stock does not give so many of each kind now.
+    fn take_if_there(&self, _: &[(Kind, usize)], _: &mut dyn Net) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>> {
         Ok(None)
     }
 }

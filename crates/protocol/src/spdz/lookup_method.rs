@@ -36,7 +36,7 @@ pub(super) enum Route {
 }
 
 /// Tables of more bits store their rows: combining 128 entries or more at use costs more than it saves.
-const MAX_UNIT_BITS: u8 = 6;
+pub(super) const MAX_UNIT_BITS: u8 = 6;
 
 impl LookupMethod {
     /// All of them.

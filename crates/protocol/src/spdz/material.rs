@@ -1,5 +1,6 @@
 //! The material of an evaluation. Each item is handed out once.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use polyclave_field::MacField;
@@ -21,7 +22,8 @@ pub struct Batch<F: MacField> {
     pub(super) inverses: Inverses<F>,
     pub(super) inverses_spent: usize,
     /// By the width of their indices.
-    pub(super) units: Vec<Units<F>>,
+    /// By the bits of the tables that take them.
+    pub(super) units: BTreeMap<u8, Units<F>>,
     /// By table of the circuit, if unit vectors are combined for it: public.
     pub(super) sums: Vec<Option<Sums<F>>>,
     /// By table of the circuit.

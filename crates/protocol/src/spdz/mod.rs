@@ -134,6 +134,7 @@ impl<F: MacField> Spdz<F> {
         RowShape { in_bits: table.in_bits(), views, images }
     }
 
+    /// Their indices have at least so many bits.
     fn make_units(&mut self, in_bits: u8, count: usize, net: &mut dyn Net) -> Result<Units<F>> {
         if let Some(units) = self.arithmetic.source.deal_units(in_bits, count, &self.pool, net)? {
             return Ok(units);
@@ -182,17 +183,13 @@ impl<F: MacField> Session for Spdz<F> {
             )));
         }
         let (mut products, mut inversions, mut units, mut rows) = (0, 0, BTreeMap::new(), BTreeMap::new());
-        let mut sums: Vec<Option<Sums<F>>> = tables.iter().map(|_| None).collect();
         for lookup in compiled.lookups() {
             let width = if lookup.is_uniform() { 1 } else { lanes };
             let table = &tables[lookup.table];
             match self.method.route(table) {
                 Route::Products => products += width,
                 Route::Tower => inversions += width,
-                Route::Units => {
-                    *units.entry(table.in_bits()).or_insert(0) += width;
-                    sums[lookup.table].get_or_insert_with(|| Sums::new(table));
-                }
+                Route::Units => *units.entry(table.in_bits()).or_insert(0) += width,
                 Route::Rows => *rows.entry(lookup.table).or_insert(0) += width,
             }
         }
@@ -204,8 +201,13 @@ impl<F: MacField> Session for Spdz<F> {
             count => self.arithmetic.inverses(count, net)?,
         };
         self.arithmetic.openings.reserve_cells(inversions * tower::ROUNDS);
-        let units = units.into_iter().map(|(in_bits, count)| self.make_units(in_bits, count, net));
-        let units = units.collect::<Result<_>>()?;
+        let make = |(in_bits, count)| Ok((in_bits, self.make_units(in_bits, count, net)?));
+        let units = units.into_iter().map(make).collect::<Result<BTreeMap<u8, Units<F>>>>()?;
+        let sums = tables.iter().map(|table| {
+            let units = units.get(&table.in_bits()).filter(|_| self.method.route(table) == Route::Units)?;
+            Some(Sums::new(table, units.in_bits))
+        });
+        let sums = sums.collect();
         let mut by_table: Vec<Option<Rows<F>>> = tables.iter().map(|_| None).collect();
         for (table, count) in rows {
             by_table[table] = Some(self.make_rows(Self::shape(compiled, table), count, net)?);

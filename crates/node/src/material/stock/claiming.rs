@@ -34,15 +34,14 @@ pub(crate) trait Claiming: Send + Sync {
     /// Takes items. Every node that takes some takes the same.
     fn take(&self, lots: &Lots, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>;
 
-    /// The same for material that a session can go on without: nothing, at all nodes, if there is too little
-    /// now. Where a quorum takes items no such material is kept.
+    /// The same for material that a session can go on without, of several kinds: nothing, at all nodes, if
+    /// there is too little of one now. Where a quorum takes items no such material is kept.
     fn take_if_there(
         &self,
         _lots: &Lots,
-        _kind: &Kind,
-        _count: usize,
+        _wanted: &[(Kind, usize)],
         _net: &mut dyn Net,
-    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+    ) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>> {
         Ok(None)
     }
 

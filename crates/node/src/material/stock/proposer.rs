@@ -61,25 +61,32 @@ impl Claiming for ByProposer {
         }
     }
 
-    /// Nobody waits. The nodes that follow hear at once that there is nothing.
+    /// Nobody waits. The nodes that follow hear at once that there is nothing, in place of the first claim.
     fn take_if_there(
         &self,
         lots: &Lots,
-        kind: &Kind,
-        count: usize,
+        wanted: &[(Kind, usize)],
         net: &mut dyn Net,
-    ) -> Result<Option<Zeroizing<Vec<u8>>>> {
+    ) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>> {
         refuse_without_all(lots, net)?;
         if net.me() == PROPOSER {
-            lots.note_wanted(kind);
-            let proposed = lots.propose(kind, count)?;
-            claims::tell(&lots.epoch, proposed.as_ref().map_or(&[][..], |(ranges, _)| ranges), net)?;
-            return Ok(proposed.map(|(_, items)| items));
+            wanted.iter().for_each(|(kind, _)| lots.note_wanted(kind));
+            let Some(proposed) = lots.propose(wanted)? else {
+                claims::tell(&lots.epoch, &[], net)?;
+                return Ok(None);
+            };
+            proposed.iter().try_for_each(|(ranges, _)| claims::tell(&lots.epoch, ranges, net))?;
+            return Ok(Some(proposed.into_iter().map(|(_, items)| items).collect()));
         }
-        match claims::hear(PROPOSER, &lots.epoch, Patience::of(1), net)? {
-            none if none.is_empty() => Ok(None),
-            ranges => lots.follow(kind, count, &ranges).map(Some),
+        let mut taken = Vec::with_capacity(wanted.len());
+        for (kind, count) in wanted {
+            let ranges = claims::hear(PROPOSER, &lots.epoch, Patience::of(1), net)?;
+            if ranges.is_empty() && taken.is_empty() {
+                return Ok(None);
+            }
+            taken.push(lots.follow(kind, *count, &ranges)?);
         }
+        Ok(Some(taken))
     }
 
     fn waits(&self) -> bool {
@@ -140,7 +147,7 @@ impl Claiming for ByProposer {
         }
         let of_block = (target.kind.item_bytes * target.kind.per_block).max(1);
         let most = (target.blocks / PART_AT_ONCE).min(BYTES_AT_ONCE / of_block);
-        let so_far = lots.made(&target.kind) / target.kind.per_block.max(1);
+        let so_far = lots.made(&target.kind).items / target.kind.per_block.max(1);
         most.min(so_far).max(BLOCKS_AT_ONCE)
     }
 
@@ -167,7 +174,7 @@ impl Claiming for ByProposer {
 }
 
 impl Lots {
-    /// At the proposer: the same as [`Lots::propose`] as soon as there is enough, in the order in which
+    /// At the proposer: the same as [`Lots::propose`] of one kind as soon as there is enough, in the order in which
     /// sessions asked. `None` if nothing comes in for a while.
     fn propose_when_there(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Option<Proposed>> {
         let turn = Turn::take(self, kind);
@@ -208,13 +215,18 @@ impl Lots {
         }
     }
 
-    /// At the proposer: [chooses](choose) items and spends them.
-    pub(super) fn propose(&self, kind: &Kind, count: usize) -> Result<Option<Proposed>> {
+    /// At the proposer: [chooses](choose) items of different kinds, and spends them if there are enough of
+    /// all.
+    pub(super) fn propose(&self, wanted: &[(Kind, usize)]) -> Result<Option<Vec<Proposed>>> {
         let mut lots = self.lock();
-        let chosen = choose(&lots, kind, count as u64, PartySet::all(self.nodes), self.nodes);
-        let Some(ranges) = chosen else { return Ok(None) };
-        let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
-        Ok(Some((ranges, items)))
+        let all = PartySet::all(self.nodes);
+        let chosen = wanted.iter().map(|(kind, count)| choose(&lots, kind, *count as u64, all, self.nodes));
+        let Some(chosen) = chosen.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let spent = wanted.iter().zip(chosen).map(|((kind, count), ranges)| {
+            let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
+            Ok((ranges, items))
+        });
+        spent.collect::<Result<_>>().map(Some)
     }
 
     /// At the others: spends the items of a claim.

@@ -120,9 +120,46 @@ fn concurrent_sessions_get_different_items_and_all_parties_the_same() {
 /// Takes at all parties what they could go on without.
 fn take_what_is_there(stocks: &[(Arc<Lots>, Disk)], count: usize) -> Vec<Result<Option<Positions>>> {
     run_parties(stocks.len(), |net| {
-        let taken = stocks[net.me().index()].0.take_if_there(&KIND, count, net);
-        taken.map(|items| items.map(|items| positions(&items)))
+        let taken = stocks[net.me().index()].0.take_if_there(&[(KIND, count)], net);
+        taken.map(|taken| taken.map(|items| positions(&items[0])))
     })
+}
+
+#[test]
+fn of_which_kind_a_lot_was_made_last_is_known() {
+    let stocks = in_memory_stocks(3);
+    let latest = || [KIND, OTHER].map(|kind| stocks[0].0.made(&kind).latest);
+    assert_eq!(latest(), [0, 0]);
+    for (kind, expected) in [(KIND, [1, 0]), (OTHER, [1, 2]), (OTHER, [1, 3]), (KIND, [4, 3])] {
+        fill_all(&stocks, &kind, 256);
+        assert_eq!(latest(), expected);
+    }
+}
+
+/// Both kinds or none, and each of them is made from now on.
+#[test]
+fn several_kinds_are_taken_together_or_nothing_is_spent() {
+    let stocks = in_memory_stocks(3);
+    fill_all(&stocks, &KIND, 256);
+    let take = |counts: [usize; 2]| {
+        run_parties(3, |net| {
+            let wanted = [(KIND, counts[0]), (OTHER, counts[1])];
+            let taken = stocks[net.me().index()].0.take_if_there(&wanted, net)?;
+            Ok::<_, Error>(taken.map(|taken| taken.iter().map(|items| positions(items)).collect::<Vec<_>>()))
+        })
+    };
+    assert!(take([4, 8]).into_iter().all(|taken| taken == Ok(None)));
+    assert!(stocks.iter().all(|(lots, _)| lots.left(&KIND) == 256), "nothing is spent");
+    assert!(stocks[0].0.is_wanted(&KIND) && stocks[0].0.is_wanted(&OTHER));
+    fill_all(&stocks, &OTHER, 256);
+    let taken: Vec<_> =
+        take([4, 8]).into_iter().map(|taken| taken.expect("honest").expect("there")).collect();
+    assert_eq!(taken[0].iter().map(Vec::len).collect::<Vec<_>>(), [4, 8]);
+    assert!(taken.iter().all(|other| *other == taken[0]));
+    assert!(stocks.iter().all(|(lots, _)| (lots.left(&KIND), lots.left(&OTHER)) == (252, 248)));
+    for outcome in take([0, 1]) {
+        assert!(matches!(outcome, Err(Error::Misuse(_))));
+    }
 }
 
 #[test]
@@ -145,7 +182,7 @@ fn what_a_session_can_go_on_without_is_taken_once_and_by_all_or_by_none() {
     assert_eq!(all.len(), 200, "no item was handed out twice");
     assert!(take_what_is_there(&stocks, 100).into_iter().all(|taken| taken == Ok(None)), "56 are left");
     // A follower that has spent the items does not follow.
-    stocks[1].0.propose(&KIND, 56).expect("marked").expect("they are left");
+    stocks[1].0.propose(&[(KIND, 56)]).expect("marked").expect("they are left");
     let outcomes = take_what_is_there(&stocks, 10);
     assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
     assert!(matches!(outcomes[1], Err(Error::System(_))), "{outcomes:?}");
@@ -156,7 +193,7 @@ fn a_follower_that_has_not_heard_of_all_claims_tells_what_the_proposer_has() {
     let stocks = in_memory_stocks(3);
     fill_all(&stocks, &KIND, 256);
     // Items that other sessions have taken, of which the others have not heard yet.
-    stocks[0].0.propose(&KIND, 250).expect("marked").expect("there is enough");
+    stocks[0].0.propose(&[(KIND, 250)]).expect("marked").expect("there is enough");
     for outcome in take_all(&stocks, &KIND, 20) {
         let Err(Error::OutOfMaterial { detail }) = outcome else { panic!("not dry: {outcome:?}") };
         assert!(detail.contains("holds 6 triples, and 20 are needed"), "{detail}");

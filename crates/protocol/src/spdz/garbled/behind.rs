@@ -17,6 +17,8 @@
 //!   leaves the value when it is sent ([`Proofs`](crate::spdz::proofs)). A second answer, and one of
 //!   a part of the value, takes a proof of its own, in rounds.
 //!
+//! Round keys go to no client, so a key schedule has no proof: there are zeros in its place.
+//!
 //! **The products** are values of triples of which a cheater knows nothing, as the check of two parties needs
 //! them. They serve one check.
 
@@ -93,13 +95,24 @@ pub(super) fn message(proof: &[u8; PROOF], masked: &[u8], is_first: bool) -> Zer
 }
 
 impl GarbledAuthenticated {
-    /// Makes it for some circuits of one lane and one output of at most 16 bytes.
-    pub(super) fn make_behind(&mut self, items: &[Item], net: &mut dyn Net) -> Result<Vec<Behind>> {
+    /// Makes it for some circuits of one lane and one output, of at most 16 bytes if it has a proof.
+    pub(super) fn make_behind(
+        &mut self,
+        items: &[Item],
+        has_proof: bool,
+        net: &mut dyn Net,
+    ) -> Result<Vec<Behind>> {
         let arithmetic = &mut self.under.arithmetic;
         // All at once: a source makes together what is requested together.
-        arithmetic.stock_ahead(items.len() * (PROOF_TRIPLES + PRODUCTS), net)?;
-        let masks = elements_of(items.iter().map(|item| &item.outputs), items.len());
-        let proofs = arithmetic.proofs(&masks, net)?;
+        let of_proof = if has_proof { PROOF_TRIPLES } else { 0 };
+        arithmetic.stock_ahead(items.len() * (of_proof + PRODUCTS), net)?;
+        let proofs = match has_proof {
+            true => {
+                let masks = elements_of(items.iter().map(|item| &item.outputs), items.len());
+                arithmetic.proofs(&masks, net)?
+            }
+            false => Zeroizing::new(vec![0; PROOF * items.len()]),
+        };
         let triples = arithmetic.triples(PRODUCTS * items.len(), net)?;
         let behind = proofs.as_chunks::<PROOF>().0.iter().enumerate().map(|(item, proof)| Behind {
             proof: Zeroizing::new(*proof),
@@ -168,7 +181,7 @@ mod tests {
             let plan = Plan::of(&compiled).expect("it is of bits");
             let items = protocol.garble(&compiled.digest(), &plan, (1, ITEMS), net)?;
             let is_first = protocol.under.arithmetic.key.is_first();
-            let behind = protocol.make_behind(&items, net)?;
+            let behind = protocol.make_behind(&items, true, net)?;
             let products: Vec<_> = behind.iter().flat_map(|of| of.products.iter().flatten()).collect();
             let products: Vec<[u64; PRODUCT]> = products.iter().map(|of| [of.a, of.b, of.c]).collect();
             let messages: Vec<_> =

@@ -100,8 +100,8 @@ pub struct Lane {
     item: Option<Item>,
     wires: Option<Wires<Active>>,
     behind: Option<Behind>,
-    /// The output, and what proves it to a client.
-    settled: Option<(Shared<Gf2_64>, Zeroizing<Vec<u8>>)>,
+    /// The output, and what proves it to a client if it is a block.
+    settled: Option<(Shared<Gf2_64>, Option<Zeroizing<Vec<u8>>>)>,
 }
 
 impl Garbles for GarbledAuthenticated {
@@ -121,7 +121,7 @@ impl Garbles for GarbledAuthenticated {
         let digest = kept.compiled().digest();
         let (items, behind) = self.guarded(|session| {
             let items = session.garble(&digest, plan(kept), (1, count), net)?;
-            let behind = session.make_behind(&items, net)?;
+            let behind = session.make_behind(&items, kept.is_of_block(), net)?;
             Ok((items, behind))
         })?;
         let (me, len) = (self.under.arithmetic.key.me(), Garbles::item_bytes(self, kept));
@@ -260,7 +260,8 @@ impl Garbles for GarbledAuthenticated {
                 self.guarded(|session| session.share_outputs(kept.compiled(), plan(kept), item, wires, net));
             let Settled { mut outputs, masked } = settled?;
             let behind = lane.behind.take().ok_or_else(spent)?;
-            let proof = behind::message(&behind.proof, &masked, self.under.arithmetic.key.is_first());
+            let is_first = self.under.arithmetic.key.is_first();
+            let proof = kept.is_of_block().then(|| behind::message(&behind.proof, &masked, is_first));
             lane.settled = outputs.pop().map(|(_, output)| (output, proof));
         }
         match garbles {
@@ -273,7 +274,9 @@ impl Garbles for GarbledAuthenticated {
         let settled: Option<Vec<_>> = lanes.iter_mut().map(|lane| lane.settled.take()).collect();
         let (outputs, proofs): (Vec<_>, Vec<_>) = settled.ok_or_else(spent)?.into_iter().unzip();
         let mut output = self.in_cells(&Shared::join(&outputs.iter().collect::<Vec<_>>()), port)?;
-        output.proofs = Proofs::of(self.under.arithmetic.stream, proofs);
+        if let Some(proofs) = proofs.into_iter().collect::<Option<Vec<_>>>() {
+            output.proofs = Proofs::of(self.under.arithmetic.stream, proofs);
+        }
         Ok(output)
     }
 

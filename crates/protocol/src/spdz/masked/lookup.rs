@@ -36,8 +36,7 @@ impl<F: MacField> Spdz<F> {
                     (spend(&mut rows.spent, count, rows.index.len())?, &rows.index, &rows.index_macs)
                 }
                 None => {
-                    let units = batch.units.iter_mut().find(|units| units.in_bits == in_bits);
-                    let units = units.ok_or_else(missing)?;
+                    let units = batch.units.get_mut(&in_bits).ok_or_else(missing)?;
                     (spend(&mut units.spent, count, units.index.len())?, &units.index, &units.index_macs)
                 }
             };
@@ -55,8 +54,10 @@ impl<F: MacField> Spdz<F> {
         for (lookup, range) in lookups.iter().zip(spent) {
             let h = &public[at..at + range.len()];
             at += range.len();
-            let table = &compiled.tables()[lookup.table];
-            if h.iter().any(|h| u16::from(*h) >= 1 << table.in_bits()) {
+            let table_bits = compiled.tables()[lookup.table].in_bits();
+            let units = batch.units.get(&table_bits).filter(|_| batch.rows[lookup.table].is_none());
+            let in_bits = units.map_or(table_bits, |units| units.in_bits);
+            if h.iter().any(|h| u16::from(*h) >= 1 << in_bits) {
                 // A cheater's opening: the check would find it, and until then there is no such row.
                 self.arithmetic.key.retire();
                 return Err(Error::CheckFailed { what: "the range of an opened index" });
@@ -70,10 +71,9 @@ impl<F: MacField> Spdz<F> {
                     }
                 }
                 None => {
-                    let units = batch.units.iter().find(|units| units.in_bits == table.in_bits());
                     let units = units.ok_or_else(missing)?;
                     let entries = &units.entries[range.clone()];
-                    let size = 1 << table.in_bits();
+                    let size = 1 << in_bits;
                     let macs = &units.macs[range.start * size * F::BYTES..range.end * size * F::BYTES];
                     let sums = batch.sums[lookup.table].as_ref().ok_or_else(missing)?;
                     sums.look_up(h, entries, macs, &lookup.views, registers);

@@ -3,6 +3,9 @@
 //! rather than 2^l for each.
 //!
 //! Which entries are added depends on the opened h and the table; both are public.
+//!
+//! The index s may have more bits than x. Then the table is repeated, T(x) for each value of the bits that x
+//! does not have. Those bits of h are bits of s alone, so they show nothing.
 
 use std::array::from_fn;
 
@@ -21,15 +24,16 @@ pub(in crate::spdz) struct Sums<F: MacField> {
 }
 
 impl<F: MacField> Sums<F> {
-    pub(in crate::spdz) fn new(table: &Table) -> Self {
-        let entries = table.entries();
+    /// For indices of so many bits, which are at least those of the table.
+    pub(in crate::spdz) fn new(table: &Table, in_bits: u8) -> Self {
+        let entries: Vec<u8> = table.entries().iter().copied().cycle().take(1 << in_bits).collect();
         let mask =
             |b: usize| (0..entries.len()).fold(0, |mask, j| mask | u64::from(entries[j] >> b & 1) << j);
         let masks: [u64; 8] = from_fn(mask);
         Sums {
             out_bits: table.out_bits(),
             masks: (0..entries.len()).map(|h| masks.map(|mask| moved(mask, h as u8))).collect(),
-            of_macs: unit_sums::Sums::new(entries, usize::from(table.out_bits())),
+            of_macs: unit_sums::Sums::new(&entries, usize::from(table.out_bits())),
         }
     }
 

@@ -57,11 +57,12 @@ fn what_was_claimed_ahead_is_taken_without_a_message() {
     let claimed = claim_all(&stocks, Ahead { kind: 1, count: 3 });
     let taken = claimed.into_iter().enumerate().map(|(me, stock)| {
         let stock = stock.expect("claimed");
-        let items = stock.take_if_there(&CIRCUITS, 3, &mut alone(me)).expect("no message").expect("there");
+        let items =
+            stock.take_if_there(&[(CIRCUITS, 3)], &mut alone(me)).expect("no message").expect("there");
         assert_eq!(stock.first_taken(), Some(Ahead { kind: 1, count: 3 }));
         assert_eq!(stocks[me].0.left(&CIRCUITS), 13);
-        assert!(stock.take_if_there(&CIRCUITS, 3, &mut alone(me)).is_err(), "once only");
-        positions(&items)
+        assert!(stock.take_if_there(&[(CIRCUITS, 3)], &mut alone(me)).is_err(), "once only");
+        positions(&items[0])
     });
     let taken: Vec<Positions> = taken.collect();
     assert!(taken[0].len() == 3 && taken.iter().all(|other| *other == taken[0]), "{taken:?}");
@@ -71,7 +72,7 @@ fn what_was_claimed_ahead_is_taken_without_a_message() {
 fn an_empty_stock_says_so_ahead() {
     let stocks = with_circuits(0);
     for (me, stock) in claim_all(&stocks, Ahead { kind: 1, count: 3 }).into_iter().enumerate() {
-        let taken = stock.expect("claimed").take_if_there(&CIRCUITS, 3, &mut alone(me));
+        let taken = stock.expect("claimed").take_if_there(&[(CIRCUITS, 3)], &mut alone(me));
         assert_eq!(taken.map(|items| items.is_none()), Ok(true));
     }
     assert!(stocks[0].0.is_wanted(&CIRCUITS), "they are made");
@@ -83,10 +84,10 @@ fn a_session_that_takes_something_else_never_gets_what_was_claimed_ahead() {
     let of_others = run_parties(NODES, |net| {
         let stock = of_session(&stocks[net.me().index()].0);
         stock.claim_ahead(Ahead { kind: 1, count: 3 }, net)?;
-        let two = stock.take_if_there(&CIRCUITS, 2, net)?.expect("there are enough");
+        let two = stock.take_if_there(&[(CIRCUITS, 2)], net)?.expect("there are enough");
         assert_eq!(stock.first_taken(), Some(Ahead { kind: 1, count: 2 }));
-        let three = stock.take_if_there(&CIRCUITS, 3, net)?.expect("there are enough");
-        Ok::<_, Error>([positions(&two), positions(&three)].concat())
+        let three = stock.take_if_there(&[(CIRCUITS, 3)], net)?.expect("there are enough");
+        Ok::<_, Error>([positions(&two[0]), positions(&three[0])].concat())
     });
     let of_others: Vec<Positions> = of_others.into_iter().collect::<Result<_>>().expect("honest");
     assert!(of_others.iter().all(|other| *other == of_others[0]));
@@ -119,7 +120,7 @@ fn a_session_that_asks_for_more_than_nodes_keep_goes_on_without_and_nothing_is_c
     let stocks = with_circuits(16);
     let most = Target { kind: CIRCUITS, ciphers: "", blocks: 32 }.accepted();
     let stock = of_session(&stocks[0].0);
-    let taken = stock.take_if_there(&CIRCUITS, most + 1, &mut alone(0));
+    let taken = stock.take_if_there(&[(CIRCUITS, most + 1)], &mut alone(0));
     assert_eq!(taken.map(|items| items.is_none()), Ok(true), "nobody is asked");
     assert_eq!(stock.first_taken(), Some(Ahead::default()));
 }
@@ -130,6 +131,6 @@ fn a_session_without_circuits_tells_nothing_of_what_it_took() {
     let stock = of_session(&stocks[0].0);
     assert_eq!(stock.first_taken(), Some(Ahead::default()), "it took nothing");
     let stock = BoundedStock { takes_circuits: false, ..of_session(&stocks[0].0) };
-    assert_eq!(stock.take_if_there(&CIRCUITS, 1, &mut alone(0)).map(|items| items.is_none()), Ok(true));
+    assert_eq!(stock.take_if_there(&[(CIRCUITS, 1)], &mut alone(0)).map(|items| items.is_none()), Ok(true));
     assert_eq!(stock.first_taken(), None);
 }
