@@ -17,6 +17,7 @@
 //! client.
 
 mod aws;
+mod bound;
 mod bulk;
 mod check;
 mod connections;
