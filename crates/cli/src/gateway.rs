@@ -4,6 +4,7 @@
 mod access_key;
 mod certificate;
 mod check;
+mod rewrap;
 mod run;
 mod token;
 
@@ -25,6 +26,8 @@ pub enum Command {
     Certificate(certificate::Arguments),
     /// Read gateway.toml, look for the files and keys that it names, and say what it means, without serving
     Check(check::Arguments),
+    /// Have a gateway encrypt a file of ciphertexts, one a line, under the newest version of their key
+    Rewrap(rewrap::Arguments),
 }
 
 /// Runs the command.
@@ -35,5 +38,6 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::AccessKey(arguments) => access_key::run(arguments),
         Command::Certificate(arguments) => certificate::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Rewrap(arguments) => rewrap::run(arguments),
     }
 }

@@ -17,6 +17,7 @@
 //! client.
 
 mod aws;
+mod bound;
 mod bulk;
 mod check;
 mod connections;
@@ -36,7 +37,9 @@ mod mark;
 mod memory;
 mod moment;
 mod nodes;
+mod outgoing;
 mod queue;
+mod rewrap_batch;
 mod running;
 mod signed;
 mod stream;
@@ -55,4 +58,5 @@ pub use error::{Error, Result};
 pub use make_access_key::make_access_key;
 pub use make_certificate::make_certificate;
 pub use make_token::make_token;
+pub use rewrap_batch::{NotRewrapped, RewrapBatch, Rewrapped};
 pub use running::Running;

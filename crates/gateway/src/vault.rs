@@ -1,7 +1,7 @@
 //! Vault's API, as far as programs that use the transit engine ask for it.
 //!
 //! ```text
-//! route.rs (what is asked) -> here (who asks, and whether it may) -> keys.rs, messages.rs, codes.rs, transform.rs, local.rs, token.rs, sys.rs -> answer.rs
+//! route.rs (what is asked) -> here (who asks, and whether it may) -> keys.rs, messages.rs (upsert.rs), codes.rs, transform.rs, local.rs, token.rs, sys.rs -> answer.rs
 //! log_in.rs (logins take no token)
 //! ```
 
@@ -11,6 +11,9 @@ mod ciphertext;
 mod codes;
 mod data;
 mod fields;
+#[cfg(test)]
+mod fuzz;
+mod item;
 mod keys;
 mod local;
 mod log_in;
@@ -19,6 +22,8 @@ mod route;
 mod sys;
 mod token;
 mod transform;
+mod types;
+mod upsert;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -190,6 +195,7 @@ impl Vault {
             route::What::DeleteKey(key) => keys::delete(self, caller, key).await,
             route::What::RotateKey(key) => keys::rotate(self, caller, key).await,
             route::What::ConfigureKey(key) => keys::configure(self, caller, key, fields).await,
+            route::What::TrimKey(key) => keys::trim(self, caller, key, fields).await,
             route::What::Encrypt(key) => messages::encrypt(self, (caller, call), key, fields).await,
             route::What::Decrypt(key) => messages::decrypt(self, (caller, call), key, fields).await,
             route::What::Rewrap(key) => messages::rewrap(self, (caller, call), key, fields).await,
@@ -238,7 +244,7 @@ impl Caller {
         may(&self.token, call)
     }
 
-    /// Whether the token may do something with a key that the request's body names, as the file says now.
+    /// Whether the token may do something with a key besides what its request is for, as the file says now.
     fn allow_key(&self, vault: &Vault, right: Right, key: &str) -> Result<(), Failure> {
         let token = vault.tokens.find(&self.hash).ok_or(Failure::Stranger)?;
         if token.entry.allows(right, key) { Ok(()) } else { Err(Failure::NotAllowed) }

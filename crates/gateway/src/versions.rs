@@ -1,13 +1,14 @@
-//! The ids of versions of keys, as the nodes have shown them. A message says the number of its version; nodes
-//! are asked by the id.
+//! The modes of keys and the ids of their versions, as the nodes have shown them. A message says the number
+//! of its version; nodes are asked by the id.
 //!
-//! An id belongs to its version for ever. If a key was deleted and another one made under its name, the nodes
-//! say that they do not know the id any more; then they are asked anew.
+//! An id belongs to its version for ever, and modes to all versions of a key. If a key was deleted and
+//! another one made under its name, the nodes say that they do not know the id any more, or that the key is
+//! not for this mode; then they are asked anew.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
-use polyclave_api::{KeyInfo, KeyVersion};
+use polyclave_api::{KeyInfo, KeyVersion, Mode};
 
 use crate::failure::Failure;
 use crate::nodes::Asker;
@@ -16,9 +17,15 @@ use crate::queue::Queue;
 /// The most names that are remembered.
 const MAX: usize = 10_000;
 
-/// The versions of a key, the newest first.
+/// What is remembered of keys, by their names.
 #[derive(Default)]
-pub(crate) struct Versions(Mutex<HashMap<String, HashMap<u32, [u8; 16]>>>);
+pub(crate) struct Versions(Mutex<HashMap<String, Known>>);
+
+/// What is remembered of a key.
+struct Known {
+    modes: Vec<Mode>,
+    ids: HashMap<u32, [u8; 16]>,
+}
 
 impl Versions {
     /// The versions of a key, the newest first, as the nodes show them now.
@@ -36,11 +43,12 @@ impl Versions {
             return Err(Failure::NoKey);
         }
         let ids = shown.iter().map(|info| (info.version, info.id)).collect();
+        let of_key = Known { modes: shown[0].properties.modes.clone(), ids };
         let mut known = self.0.lock();
         if known.len() >= MAX {
             known.clear();
         }
-        known.insert(key.into(), ids);
+        known.insert(key.into(), of_key);
         Ok(shown)
     }
 
@@ -52,7 +60,7 @@ impl Versions {
         (key, version): (&str, u32),
     ) -> Result<Found, Failure> {
         let of = |id| KeyVersion { name: key.into(), id: Some(id) };
-        if let Some(id) = self.0.lock().get(key).and_then(|ids| ids.get(&version)) {
+        if let Some(id) = self.0.lock().get(key).and_then(|known| known.ids.get(&version)) {
             return Ok(Found::Version(of(*id), Source::Memory));
         }
         let shown = self.shown(asker, queue, key).await?;
@@ -62,6 +70,20 @@ impl Versions {
             None if version > newest => Ok(Found::TooNew),
             None => Ok(Found::Destroyed),
         }
+    }
+
+    /// The modes of a key; from memory, if they are known.
+    pub(crate) async fn modes(
+        &self,
+        asker: &Asker,
+        queue: &Queue,
+        key: &str,
+    ) -> Result<(Vec<Mode>, Source), Failure> {
+        if let Some(known) = self.0.lock().get(key) {
+            return Ok((known.modes.clone(), Source::Memory));
+        }
+        let shown = self.shown(asker, queue, key).await?;
+        Ok((shown[0].properties.modes.clone(), Source::Nodes))
     }
 
     /// Forgets what is known of a key.
@@ -81,7 +103,7 @@ pub(crate) enum Found {
     Destroyed,
 }
 
-/// Where an id comes from.
+/// Where an id or a mode comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// From an earlier request. The key may be another one now.

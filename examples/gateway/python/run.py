@@ -1,4 +1,4 @@
-"""Vault's transit engine from Python (hvac), on a gateway of Polyclave: a data key, messages, a rotation, and the end of a key.
+"""Vault's transit engine from Python (hvac), on a gateway of Polyclave: a data key, messages, a rotation, contexts, and the end of a key.
 
     VAULT_ADDR=http://127.0.0.1:8200 VAULT_TOKEN=.. python3 run.py KEY
 
@@ -63,7 +63,33 @@ def main(key: str) -> None:
 
     transit.update_key_configuration(name=key, deletion_allowed=True)
     transit.delete_key(name=key)
+    contexts(transit, key)
     print("python: the messages came back")
+
+
+def contexts(transit, key: str) -> None:
+    """Equal messages of one context have equal ciphertexts. The first encryption makes the key."""
+    found = {"context": base64.b64encode(b"city").decode()}
+    plaintext = base64.b64encode(b"to be found again").decode()
+    asked = {"name": key, "plaintext": plaintext, "convergent_encryption": True, **found}
+    ciphertext = transit.encrypt_data(**asked)["data"]["ciphertext"]
+    assert transit.encrypt_data(**asked)["data"]["ciphertext"] == ciphertext
+    assert transit.decrypt_data(name=key, ciphertext=ciphertext, **found)["data"]["plaintext"] == plaintext
+    properties = transit.read_key(name=key)["data"]
+    assert properties["derived"] and properties["convergent_encryption"]
+    for other in [{}, {"context": base64.b64encode(b"town").decode()}]:
+        try:
+            transit.decrypt_data(name=key, ciphertext=ciphertext, **other)
+        except hvac.exceptions.InvalidRequest:
+            continue
+        sys.exit("it was decrypted under another context")
+    transit.rotate_key(name=key)
+    ciphertext = transit.rewrap_data(name=key, ciphertext=ciphertext, **found)["data"]["ciphertext"]
+    transit.update_key_configuration(name=key, min_decryption_version=2, deletion_allowed=True)
+    transit.trim_key(name=key, min_version=2)
+    assert transit.read_key(name=key)["data"]["min_available_version"] == 2
+    assert transit.decrypt_data(name=key, ciphertext=ciphertext, **found)["data"]["plaintext"] == plaintext
+    transit.delete_key(name=key)
 
 
 main(sys.argv[1])

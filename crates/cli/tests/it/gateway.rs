@@ -132,3 +132,84 @@ fn a_certificate_is_made_for_a_listener_and_never_over_another() {
     assert_eq!(text("tls.key"), key);
     assert!(place.fails("gateway certificate h\u{e4}user --out other").contains("certificate"));
 }
+
+#[test]
+fn a_file_of_ciphertexts_is_rewrapped_and_an_interrupted_run_goes_on() {
+    let place = Place::new();
+    let _nodes = place.cluster();
+    let port = free_range(1);
+    let settings = format!("client = \"try/client\"\n\n[[listener]]\naddress = \"127.0.0.1:{port}\"\n\n");
+    let entry = place.run("gateway token orders --rights all --keys orders --out token");
+    place.write("gateway.toml", format!("{settings}{entry}").as_bytes());
+    let token = String::from_utf8(place.read("token")).expect("text");
+    let ask = |path: &str, body: &str| ask(port, token.trim(), path, body);
+    let gateway = place.start("gateway run gateway.toml");
+    gateway.wait_for("the nodes can serve");
+    // Each plaintext is its number in base64, with a context: so the command has to send it.
+    let plaintext = |i: usize| format!("{:04}", 1000 + i);
+    let item = |i| format!(r#"{{"plaintext": "{}", "context": "AAAA"}}"#, plaintext(i));
+    let items: Vec<String> = (0..12).map(item).collect();
+    let (_, encrypted) = ask("encrypt/orders", &format!(r#"{{"batch_input": [{}]}}"#, items.join(",")));
+    let results = encrypted["data"]["batch_results"].as_array().expect("results");
+    let text = |result: &Value| result["ciphertext"].as_str().expect("a ciphertext").to_owned();
+    let mut old: Vec<String> = results.iter().map(text).collect();
+    (old[2], old[6]) = (String::new(), "vault:v1:AAAA".into());
+    assert_eq!(ask("keys/orders/rotate", "").0, 200);
+    let run = |more: &str| {
+        format!(
+            "gateway rewrap --key orders --context AAAA --address http://127.0.0.1:{port} --token-file token --batch 4 {more} \
+             old.txt new.txt"
+        )
+    };
+    let new = || String::from_utf8(place.read("new.txt.partial")).expect("text");
+
+    // A line that is too long stops it in the third batch, after the second was written.
+    place.write("old.txt", format!("{}\n{}", old[..9].join("\n"), "A".repeat(25 << 20)).as_bytes());
+    let stopped = place.fails(&run(""));
+    assert!(stopped.contains("line 10 has more than 24 MiB") && stopped.contains("line 7: "), "{stopped}");
+    let before = new();
+    assert_eq!(before.lines().count(), 8);
+    // What was written of the next batch when a machine died.
+    place.write("new.txt.partial", format!("{before}vault:v2:AA").as_bytes());
+    let whole = old.join("\n");
+    place.write("old.txt", whole.as_bytes());
+    let refused = place.fails(&run(""));
+    assert!(refused.contains("--resume goes on with it"), "{refused}");
+    place.write("old.txt", whole.replacen("vault", "Vault", 1).as_bytes());
+    let refused = place.fails(&run("--resume"));
+    assert!(refused.contains("does not begin with the 8 lines"), "{refused}");
+    place.write("old.txt", whole.as_bytes());
+    let output = place.output(&run("--resume --json"));
+    assert!(!output.status.success(), "a line failed");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!((&report["lines"], &report["rewrapped"]), (&12.into(), &10.into()), "{report}");
+    let failed = report["failed"].as_array().expect("an array");
+    assert_eq!((failed.len(), &failed[0]["line"]), (1, &7.into()), "{report}");
+
+    let lines = String::from_utf8(place.read("new.txt")).expect("text");
+    assert!(lines.starts_with(&before), "what was done was not done again");
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!((lines.len(), lines[2], lines[6]), (12, "", &*old[6]));
+    for (i, line) in lines.iter().enumerate().filter(|(i, _)| ![2, 6].contains(i)) {
+        assert!(line.starts_with("vault:v2:"), "{line}");
+        let (_, decrypted) =
+            ask("decrypt/orders", &format!(r#"{{"ciphertext": "{line}", "context": "AAAA"}}"#));
+        assert_eq!(decrypted["data"]["plaintext"], plaintext(i), "line {}", i + 1);
+    }
+    assert!(!place.names().iter().any(|name| name.contains("partial")), "{:?}", place.names());
+    let refused = place.fails(&run("--resume"));
+    assert!(refused.contains("is there already"), "{refused}");
+    // What concerns all lines ends it at once.
+    let refused = place.fails(&run("--force").replace("--key orders", "--key others"));
+    assert!(refused.contains("permission denied") && refused.contains("0 lines are done"), "{refused}");
+    assert_eq!(
+        place.read("new.txt").len(),
+        lines.join("\n").len() + 1,
+        "it stays until the new one is complete"
+    );
+    for (address, why) in [("http://192.0.2.1:8200", "take https"), ("https://localhost:8200", "--ca")] {
+        let refused = place.fails(&run("--force").replace(&format!("http://127.0.0.1:{port}"), address));
+        assert!(refused.contains(why), "{refused}");
+    }
+    gateway.end();
+}

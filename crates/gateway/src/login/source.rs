@@ -21,7 +21,7 @@ use super::kept::{Kept, Times};
 use super::public_keys::{MAX_DOCUMENT, PublicKeys};
 use super::strict;
 use super::watched::Watched;
-use crate::{Error, Result};
+use crate::{Error, Result, outgoing};
 
 /// The times of a server's keys.
 const TIMES: Times = Times {
@@ -88,7 +88,7 @@ enum Place {
 impl Server {
     fn new(place: Place, authorities: &Path) -> Result<Server> {
         let wrong = |detail| Error::Tls { path: authorities.into(), detail };
-        let watched = Watched::read(authorities, MAX_AUTHORITIES, fetch::tls).map_err(wrong)?;
+        let watched = Watched::read(authorities, MAX_AUTHORITIES, outgoing::tls).map_err(wrong)?;
         let kept = Mutex::new((watched.present(), Arc::new(Kept::new(TIMES))));
         Ok(Server { place: Arc::new(place), authorities: watched, kept })
     }

@@ -56,15 +56,18 @@ impl Answer {
         Answer::Data(data.into(), Vec::new())
     }
 
-    /// The same, with a warning of fields that were ignored.
-    pub(super) fn with_unknown(mut self, unknown: &[String]) -> Answer {
-        if let Answer::Data(_, warnings) | Answer::Partly(_, _, warnings) = &mut self
-            && !unknown.is_empty()
-        {
-            let message = format!("Endpoint ignored these unrecognized parameters: [{}]", unknown.join(" "));
-            warnings.push(message);
+    /// The same, with more warnings, if it is data.
+    pub(super) fn with_warnings(mut self, more: impl IntoIterator<Item = String>) -> Answer {
+        if let Answer::Data(_, warnings) | Answer::Partly(_, _, warnings) = &mut self {
+            warnings.extend(more);
         }
         self
+    }
+
+    /// The same, with a warning of fields that were ignored.
+    pub(super) fn with_unknown(self, unknown: &[String]) -> Answer {
+        let message = || format!("Endpoint ignored these unrecognized parameters: [{}]", unknown.join(" "));
+        self.with_warnings((!unknown.is_empty()).then(message))
     }
 
     /// The response. The memory that its request held is given back when it has been sent.

@@ -14,7 +14,8 @@ use super::answer::Answer;
 use super::ciphertext;
 use super::data::{Data, Datum, Message, Outcome};
 use super::fields::Fields;
-use super::messages::{Ask, Result, base64};
+use super::item::base64;
+use super::messages::{Ask, Result};
 use super::{Caller, Vault};
 use crate::failure::Failure;
 

@@ -1,31 +1,18 @@
 //! Keys: made, shown, listed, rotated, configured and deleted. A key that nodes keep is one of the API if it
-//! is of AES and for GCM, or for HMAC.
+//! has one of its [types](super::types).
 
 use std::collections::BTreeSet;
 
-use polyclave_api::{KeyInfo, MAX_BLOCKS, Mode, NewKey, Origin, Reason, Right};
+use polyclave_api::{KeyInfo, Mode, NewKey, Origin, Reason, Right, most_blocks};
 use polyclave_cipher::hmac;
 use polyclave_client::Error;
 use serde_json::{Map, Value, json};
 
 use super::answer::Answer;
 use super::fields::Fields;
+use super::types::{DEFAULT, Form, Type};
 use super::{Caller, Vault};
 use crate::failure::Failure;
-
-/// A type of keys.
-struct Type {
-    name: &'static str,
-    /// What the nodes call it.
-    cipher: &'static str,
-    mode: Mode,
-}
-
-const TYPES: [Type; 3] = [
-    Type { name: "aes256-gcm96", cipher: "aes-256", mode: Mode::Gcm },
-    Type { name: "aes128-gcm96", cipher: "aes-128", mode: Mode::Gcm },
-    Type { name: "hmac", cipher: hmac::NAME, mode: Mode::Hmac },
-];
 
 /// `keys`: the names that the token may list.
 pub(super) async fn list(vault: &Vault, caller: &Caller) -> Result<Answer, Failure> {
@@ -33,7 +20,7 @@ pub(super) async fn list(vault: &Vault, caller: &Caller) -> Result<Answer, Failu
     let names: BTreeSet<String> = listing
         .keys
         .into_iter()
-        .filter(|listed| is_of_api(&listed.info))
+        .filter(|listed| Type::of(&listed.info).is_some())
         .map(|listed| listed.info.properties.name)
         .filter(|name| caller.token.entry.allows(Right::List, name))
         .collect();
@@ -50,22 +37,45 @@ pub(super) async fn create(
     key: &str,
     fields: &Fields,
 ) -> Result<Answer, Failure> {
-    for property in ["derived", "convergent_encryption", "exportable", "allow_plaintext_backup"] {
+    for property in ["exportable", "allow_plaintext_backup"] {
         refuse_if_set(fields, property)?;
     }
     refuse_auto_rotation(fields)?;
-    let wanted = fields.text("type")?.filter(|text| !text.is_empty()).unwrap_or(TYPES[0].name);
-    let Some(of_type) = TYPES.iter().find(|one| one.name == wanted) else {
-        let shown: String = wanted.chars().take(64).collect();
-        return Err(Failure::Bad(format!(
-            "unknown key type {shown}; this gateway has aes256-gcm96, aes128-gcm96 and hmac"
-        )));
-    };
+    let derived = fields.flag("derived")?.unwrap_or_default();
+    let of_type = type_wanted(fields, derived)?;
     check_size(of_type, fields.number("key_size")?.unwrap_or_default())?;
     if let Some(versions) = known(vault, caller, key).await? {
         return Ok(Answer::Data(described(&versions).into(), vec![format!("key {key} already existed")]));
     }
-    let new = NewKey::for_modes(key, of_type.cipher, &[of_type.mode], MAX_BLOCKS);
+    let Made { versions, is_new, warning } = make(vault, caller, key, of_type).await?;
+    let existed = (!is_new).then(|| format!("key {key} already existed"));
+    Ok(Answer::Data(described(&versions).into(), existed.into_iter().chain(warning).collect()))
+}
+
+/// The type of a key that a request wants made.
+pub(super) fn type_wanted(fields: &Fields, derived: bool) -> Result<&'static Type, Failure> {
+    let name = fields.text("type")?.filter(|text| !text.is_empty()).unwrap_or(DEFAULT);
+    Type::named(name, (derived, fields.flag("convergent_encryption")?.unwrap_or_default()))
+}
+
+/// A key that was to be made.
+pub(super) struct Made {
+    /// Its versions, the newest first.
+    pub(super) versions: Vec<KeyInfo>,
+    /// Whether it was made, and not there already.
+    pub(super) is_new: bool,
+    pub(super) warning: Option<String>,
+}
+
+/// Makes a key, unless one has the name. Of two requests at once that make one name, the nodes refuse one.
+pub(super) async fn make(
+    vault: &Vault,
+    caller: &Caller,
+    key: &str,
+    of_type: &'static Type,
+) -> Result<Made, Failure> {
+    let modes = [of_type.mode];
+    let new = NewKey::for_modes(key, of_type.cipher, &modes, most_blocks(16, &modes));
     let made = caller.asker.change(&vault.queue, move |client| match client.generate(new) {
         // Somebody else made it meanwhile.
         Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::Key => Ok(false),
@@ -75,19 +85,16 @@ pub(super) async fn create(
         let versions = known(vault, caller, key).await?;
         let versions =
             versions.ok_or_else(|| Failure::Bad(format!("the key {key} is there for another purpose")))?;
-        return Ok(Answer::Data(described(&versions).into(), vec![format!("key {key} already existed")]));
+        return Ok(Made { versions, is_new: false, warning: None });
     }
     // Vault deletes a key only after it was told that it may.
     let name = key.to_owned();
     let kept = caller.asker.change(&vault.queue, move |client| client.configure(&name, 1, false)).await;
-    let warnings = match kept {
-        Ok(()) => Vec::new(),
-        Err(failure) => {
-            vec![format!("the key was made, and may be deleted; set deletion_allowed to false: {failure}")]
-        }
-    };
+    let warning = kept.err().map(|failure| {
+        format!("the key was made, and may be deleted; set deletion_allowed to false: {failure}")
+    });
     let versions = vault.versions.shown(&caller.asker, &vault.queue, key).await?;
-    Ok(Answer::Data(described(&versions).into(), warnings))
+    Ok(Made { versions, is_new: true, warning })
 }
 
 /// `keys/N`, read.
@@ -133,13 +140,6 @@ pub(super) async fn configure(
         refuse_if_set(fields, property)?;
     }
     refuse_auto_rotation(fields)?;
-    if fields.number("min_encryption_version")?.unwrap_or_default() != 0 {
-        return Err(Failure::Bad(
-            "min_encryption_version cannot be set: the nodes encrypt under any version from min_decryption_version on, and under the latest \
-             unless a request names another one"
-                .into(),
-        ));
-    }
     let Some(versions) = known(vault, caller, key).await? else {
         return Err(Failure::Bad(format!("no existing key named {key} could be found")));
     };
@@ -152,6 +152,11 @@ pub(super) async fn configure(
                 warnings.push("versions of keys are numbered from 1 on; the minimum is 1".into());
                 1
             }
+            _ if wanted < i64::from(available(&versions)) => {
+                return Err(Failure::Bad(
+                    "min decryption version should not be less then min available version".into(),
+                ));
+            }
             _ => u32::try_from(wanted).ok().filter(|wanted| *wanted <= newest.version).ok_or_else(|| {
                 Failure::Bad(format!(
                     "cannot set min decryption version of {wanted}, latest key version is {}",
@@ -159,6 +164,13 @@ pub(super) async fn configure(
                 ))
             })?,
         };
+    }
+    let least_to_encrypt = fields.number("min_encryption_version")?.unwrap_or_default();
+    if least_to_encrypt != 0 && least_to_encrypt != i64::from(least) {
+        return Err(Failure::Bad(format!(
+            "min_encryption_version can be set to min_decryption_version ({least}) only: the nodes encrypt under any version from that on, \
+             and under the latest unless a request names another one"
+        )));
     }
     let deletable = fields.flag("deletion_allowed")?.unwrap_or(newest.deletable);
     if (least, deletable) == (newest.least_version, newest.deletable) {
@@ -170,22 +182,58 @@ pub(super) async fn configure(
     Ok(Answer::Data(described(&versions).into(), warnings))
 }
 
+/// `keys/N/trim`: the nodes delete old versions, for ever. What a deletion that was interrupted has left, the
+/// same request deletes when it is made again.
+pub(super) async fn trim(
+    vault: &Vault,
+    caller: &Caller,
+    key: &str,
+    fields: &Fields,
+) -> Result<Answer, Failure> {
+    let refused = |why: &str| Err(Failure::Bad(format!("minimum available version {why}")));
+    let Some(wanted) = fields.number("min_available_version")? else {
+        return Err(Failure::Bad("missing min_available_version".into()));
+    };
+    let Some(versions) = known(vault, caller, key).await? else {
+        return Err(Failure::Bad("invalid key name".into()));
+    };
+    let newest = &versions[0];
+    match wanted {
+        ..0 => return refused("cannot be negative"),
+        0 => return refused("should be positive"),
+        _ if wanted < i64::from(available(&versions)) => return refused("cannot be decremented"),
+        _ if wanted > i64::from(newest.least_version) => {
+            return refused("cannot be greater than minimum decryption version");
+        }
+        _ if !newest.deletable => {
+            return Err(Failure::Bad(format!(
+                "versions of the key {key} cannot be deleted; set deletion_allowed to true first, with transit/keys/{key}/config"
+            )));
+        }
+        _ => {}
+    }
+    for version in
+        versions.iter().rev().map(|info| info.version).filter(|version| i64::from(*version) < wanted)
+    {
+        let name = key.to_owned();
+        caller.asker.change(&vault.queue, move |client| client.delete_version(&name, version)).await?;
+    }
+    let versions = vault.versions.shown(&caller.asker, &vault.queue, key).await?;
+    Ok(Answer::data(described(&versions)))
+}
+
+/// The oldest version that is there, if older ones were deleted; otherwise 0.
+fn available(versions: &[KeyInfo]) -> u32 {
+    versions.last().map(|oldest| oldest.version).filter(|oldest| *oldest > 1).unwrap_or_default()
+}
+
 /// The versions of a key, the newest first, if it is there and one of the API.
 async fn known(vault: &Vault, caller: &Caller, key: &str) -> Result<Option<Vec<KeyInfo>>, Failure> {
     match vault.versions.shown(&caller.asker, &vault.queue, key).await {
-        Ok(versions) if is_of_api(&versions[0]) => Ok(Some(versions)),
+        Ok(versions) if Type::of(&versions[0]).is_some() => Ok(Some(versions)),
         Ok(_) | Err(Failure::NoKey) => Ok(None),
         Err(failure) => Err(failure),
     }
-}
-
-fn is_of_api(info: &KeyInfo) -> bool {
-    type_of(info).is_some() && info.component.is_none()
-}
-
-fn type_of(info: &KeyInfo) -> Option<&'static Type> {
-    let NewKey { cipher, modes, .. } = &info.properties;
-    TYPES.iter().find(|one| one.cipher == cipher && modes.contains(&one.mode))
 }
 
 /// Refuses another size than keys of a type have.
@@ -203,38 +251,39 @@ fn check_size(of_type: &Type, bytes: i64) -> Result<(), Failure> {
 
 fn described(versions: &[KeyInfo]) -> Map<String, Value> {
     let newest = &versions[0];
-    let encrypts = newest.properties.modes.contains(&Mode::Gcm);
+    let of_type = Type::of(newest);
+    let form = of_type.and_then(Type::form);
     let usable = versions.iter().filter(|info| info.version >= newest.least_version);
     let keys: Map<String, Value> = usable.map(|info| (info.version.to_string(), info.made.into())).collect();
     let fields = [
         ("name", json!(newest.properties.name)),
-        ("type", json!(type_of(newest).map(|one| one.name))),
+        ("type", json!(of_type.map(|one| one.name))),
         ("keys", Value::Object(keys)),
         ("latest_version", json!(newest.version)),
-        ("min_available_version", json!(0)),
+        ("min_available_version", json!(available(versions))),
         ("min_decryption_version", json!(newest.least_version)),
         ("min_encryption_version", json!(0)),
         ("deletion_allowed", json!(newest.deletable)),
-        ("derived", json!(false)),
+        ("derived", json!(form.is_some_and(Form::is_derived))),
+        ("convergent_encryption", json!(form == Some(Form::Convergent))),
         ("exportable", json!(false)),
         ("allow_plaintext_backup", json!(false)),
         ("auto_rotate_period", json!(0)),
         ("imported_key", json!(newest.origin != Origin::Generated)),
-        ("supports_encryption", json!(encrypts)),
-        ("supports_decryption", json!(encrypts)),
-        ("supports_derivation", json!(false)),
+        ("supports_encryption", json!(form.is_some())),
+        ("supports_decryption", json!(form.is_some())),
+        // Of the type, as in Vault.
+        ("supports_derivation", json!(form.is_some())),
         ("supports_signing", json!(false)),
     ];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn refuse_if_set(fields: &Fields, property: &str) -> Result<(), Failure> {
-    let why = match property {
-        "derived" | "convergent_encryption" => "the nodes derive no key for each context",
-        _ => "no key leaves the nodes in the clear",
-    };
     match fields.flag(property)? {
-        Some(true) => Err(Failure::Bad(format!("{property} cannot be set: {why}"))),
+        Some(true) => {
+            Err(Failure::Bad(format!("{property} cannot be set: no key leaves the nodes in the clear")))
+        }
         _ => Ok(()),
     }
 }

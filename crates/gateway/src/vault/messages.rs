@@ -4,19 +4,18 @@ use std::future::Future;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use polyclave_api::{KeyVersion, MAX_ADDITIONAL_DATA, MAX_REWRAPPED};
+use polyclave_api::{KeyVersion, MAX_REWRAPPED};
 use polyclave_protocol::session::random_bytes;
 use zeroize::Zeroizing;
 
 use super::answer::Answer;
-use super::ciphertext::{self, AROUND};
 use super::data::{Data, Datum, Message, Outcome};
 use super::fields::Fields;
+use super::item::{HIGHER, base64, bound_to, ciphertext_of, has_context, refuse_nonce, version_of};
 use super::route::Call;
-use super::{Caller, Vault};
+use super::types::Form;
+use super::{Caller, Vault, upsert};
 use crate::failure::Failure;
 use crate::versions::{Found, Source};
 
@@ -27,8 +26,18 @@ const AT_ONCE: usize = 8;
 pub(super) type Ask<'a> = (&'a Caller, &'a Call);
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
-/// `encrypt/N`.
+/// `encrypt/N`. A key that is not there is made, if the token may do that.
 pub(super) async fn encrypt(vault: &Vault, asked: Ask<'_>, key: &str, fields: &Fields) -> Result<Answer> {
+    match encrypt_each(vault, asked, key, fields).await {
+        Err(Failure::NoKey) => {
+            let warning = upsert::make(vault, asked.0, key, fields).await?;
+            Ok(encrypt_each(vault, asked, key, fields).await?.with_warnings(warning))
+        }
+        outcome => outcome,
+    }
+}
+
+async fn encrypt_each(vault: &Vault, asked: Ask<'_>, key: &str, fields: &Fields) -> Result<Answer> {
     each(vault, asked, fields, |item| async move {
         let item = &item;
         let plaintext = item.text("plaintext")?.ok_or_else(|| bad("missing plaintext to encrypt"))?;
@@ -43,33 +52,52 @@ pub(super) async fn decrypt(vault: &Vault, asked: Ask<'_>, key: &str, fields: &F
     each(vault, asked, fields, |item| async move {
         let item = &item;
         let (version, ciphertext) = ciphertext_of(item)?;
-        let plaintext = decrypt_one(vault, asked.0, (key, version), item, ciphertext).await?;
+        let plaintext = decrypt_one(vault, asked.0, (key, version), item, Arc::new(ciphertext)).await?;
         Ok(vec![("plaintext", Datum::Plaintext(plaintext))])
     })
     .await
 }
 
-/// `rewrap/N`. The nodes rewrap short messages themselves, and this program does not see them.
+/// `rewrap/N`. The nodes rewrap short messages of keys that are not derived themselves, and this program does
+/// not see them.
 pub(super) async fn rewrap(vault: &Vault, asked: Ask<'_>, key: &str, fields: &Fields) -> Result<Answer> {
     each(vault, asked, fields, |item| async move {
         let item = &item;
         let (version, ciphertext) = ciphertext_of(item)?;
-        if ciphertext.len() > MAX_REWRAPPED + AROUND || version_of(item)?.is_some() {
-            let plaintext = decrypt_one(vault, asked.0, (key, version), item, ciphertext).await?;
-            return encrypt_one(vault, asked.0, key, item, Arc::new(plaintext)).await;
-        }
-        let additional = Arc::new(additional(item)?);
         let ciphertext = Arc::new(ciphertext);
-        let (encrypted, info) = under(vault, asked.0, (key, version), |old| {
-            let (new, additional, ciphertext) = (key.to_owned(), additional.clone(), ciphertext.clone());
-            asked.0.asker.ask(&vault.queue, move |client| {
-                client.key_with_id(old.clone()).gcm().aad(&additional).rewrap(&new, &ciphertext)
-            })
-        })
-        .await?;
-        Ok(encrypted_as(info.version, encrypted))
+        let is_short = ciphertext.len() <= MAX_REWRAPPED + Form::Plain.around();
+        let is_of_nodes = is_short && version_of(item)?.is_none();
+        let anew = |form: Form| {
+            let ciphertext = ciphertext.clone();
+            async move {
+                if form == Form::Plain && is_of_nodes {
+                    return rewrap_one(vault, asked.0, (key, version), item, ciphertext).await;
+                }
+                let plaintext = decrypt_one(vault, asked.0, (key, version), item, ciphertext).await?;
+                encrypt_one(vault, asked.0, key, item, Arc::new(plaintext)).await
+            }
+        };
+        in_form(vault, asked.0, key, anew).await
     })
     .await
+}
+
+async fn rewrap_one(
+    vault: &Vault,
+    caller: &Caller,
+    (key, version): (&str, u32),
+    item: &Fields,
+    ciphertext: Arc<Vec<u8>>,
+) -> Result<Message> {
+    let additional = Arc::new(bound_to(item, Form::Plain)?);
+    let (encrypted, info) = under(vault, caller, (key, version), |old| {
+        let (new, additional, ciphertext) = (key.to_owned(), additional.clone(), ciphertext.clone());
+        caller.asker.ask(&vault.queue, move |client| {
+            client.key_with_id(old.clone()).gcm().aad(&additional).rewrap(&new, &ciphertext)
+        })
+    })
+    .await?;
+    Ok(encrypted_as(info.version, encrypted))
 }
 
 /// `datakey/plaintext/N` and `datakey/wrapped/N`.
@@ -102,29 +130,37 @@ async fn encrypt_one(
     item: &Fields,
     plaintext: Arc<Zeroizing<Vec<u8>>>,
 ) -> Result<Message> {
-    if item.text("nonce")?.is_some_and(|nonce| !nonce.is_empty()) {
-        return Err(bad("provided nonce not allowed for this key"));
-    }
-    let additional = Arc::new(additional(item)?);
+    refuse_nonce(item)?;
     let asker = &caller.asker;
     let Some(version) = version_of(item)? else {
-        let name = key.to_owned();
-        let encrypted = asker.ask(&vault.queue, move |client| {
-            client.key(&name)?.gcm().aad(&additional).encrypt_with_info(&plaintext)
-        });
-        let (encrypted, info) = encrypted.await?;
+        let latest = |form: Form| {
+            let (name, additional, plaintext) = (key.to_owned(), bound_to(item, form), plaintext.clone());
+            async move {
+                let additional = additional?;
+                let encrypted = asker.ask(&vault.queue, move |client| {
+                    form.messages(&client.key(&name)?).aad(&additional).encrypt_with_info(&plaintext)
+                });
+                encrypted.await
+            }
+        };
+        let (encrypted, info) = in_form(vault, caller, key, latest).await?;
         return Ok(encrypted_as(info.version, encrypted));
     };
-    let of = |id| {
-        let (additional, plaintext) = (additional.clone(), plaintext.clone());
-        asker.ask(&vault.queue, move |client| {
-            client.key_with_id(KeyVersion::clone(&id)).gcm().aad(&additional).encrypt(&plaintext)
-        })
-    };
-    let encrypted = under(vault, caller, (key, version), of).await.map_err(|failure| match failure {
-        Failure::Bad(message) if message == TOO_NEW => {
-            bad("requested version for encryption is higher than the latest key version")
+    let of_version = |form: Form| {
+        let (additional, plaintext) = (bound_to(item, form).map(Arc::new), plaintext.clone());
+        async move {
+            let additional = additional?;
+            under(vault, caller, (key, version), |id| {
+                let (additional, plaintext) = (additional.clone(), plaintext.clone());
+                asker.ask(&vault.queue, move |client| {
+                    form.messages(&client.key_with_id(id.clone())).aad(&additional).encrypt(&plaintext)
+                })
+            })
+            .await
         }
+    };
+    let encrypted = in_form(vault, caller, key, of_version).await.map_err(|failure| match failure {
+        Failure::Bad(message) if message == TOO_NEW => bad(HIGHER),
         Failure::Bad(message) if message == TOO_OLD => {
             bad("requested version for encryption is less than the minimum encryption key version")
         }
@@ -136,21 +172,56 @@ async fn encrypt_one(
 async fn decrypt_one(
     vault: &Vault,
     caller: &Caller,
-    key: (&str, u32),
+    (key, version): (&str, u32),
     item: &Fields,
-    ciphertext: Vec<u8>,
+    ciphertext: Arc<Vec<u8>>,
 ) -> Result<Zeroizing<Vec<u8>>> {
-    if item.text("nonce")?.is_some_and(|nonce| !nonce.is_empty()) {
-        return Err(bad("provided nonce not allowed for this key"));
+    refuse_nonce(item)?;
+    let of_version = |form: Form| {
+        let (additional, ciphertext) = (bound_to(item, form).map(Arc::new), ciphertext.clone());
+        async move {
+            let additional = additional?;
+            if ciphertext.len() < form.around() {
+                return Err(bad("invalid ciphertext: it is shorter than a nonce and a tag"));
+            }
+            under(vault, caller, (key, version), |id| {
+                let (additional, ciphertext) = (additional.clone(), ciphertext.clone());
+                caller.asker.ask(&vault.queue, move |client| {
+                    form.messages(&client.key_with_id(id.clone())).aad(&additional).decrypt(&ciphertext)
+                })
+            })
+            .await
+        }
+    };
+    in_form(vault, caller, key, of_version).await
+}
+
+/// How messages under a key are encrypted. Nodes refuse what is not for the key, with their words.
+async fn form_of(vault: &Vault, caller: &Caller, key: &str) -> Result<(Form, Source)> {
+    let (modes, source) = vault.versions.modes(&caller.asker, &vault.queue, key).await?;
+    Ok((Form::of(&modes).unwrap_or(Form::Plain), source))
+}
+
+/// Does something in the form that messages of a key have. If the key is not what is remembered of it, this
+/// is refused, and then the nodes are asked anew: nothing is ever done in another form than the key's.
+async fn in_form<T, F: Future<Output = Result<T>>>(
+    vault: &Vault,
+    caller: &Caller,
+    key: &str,
+    work: impl Fn(Form) -> F,
+) -> Result<T> {
+    let (remembered, source) = form_of(vault, caller, key).await?;
+    let outcome = work(remembered).await;
+    if source == Source::Nodes
+        || !matches!(outcome, Err(Failure::Bad(_) | Failure::Denied(_) | Failure::NoKey))
+    {
+        return outcome;
     }
-    let (additional, ciphertext) = (Arc::new(additional(item)?), Arc::new(ciphertext));
-    under(vault, caller, key, |id| {
-        let (additional, ciphertext) = (additional.clone(), ciphertext.clone());
-        caller.asker.ask(&vault.queue, move |client| {
-            client.key_with_id(KeyVersion::clone(&id)).gcm().aad(&additional).decrypt(&ciphertext)
-        })
-    })
-    .await
+    vault.versions.forget(key);
+    match form_of(vault, caller, key).await? {
+        (now, _) if now != remembered => work(now).await,
+        _ => outcome,
+    }
 }
 
 const TOO_NEW: &str = "invalid ciphertext: version is too new";
@@ -192,8 +263,6 @@ async fn each<F: Future<Output = Result<Message>>>(
     one: impl Fn(Fields) -> F,
 ) -> Result<Answer> {
     let Some(items) = fields.batch()? else { return one(fields.clone()).await.map(Answer::data) };
-    let has_context =
-        |item: &Fields| item.text("context").map(|text| text.is_some_and(|text| !text.is_empty()));
     let first = has_context(&items[0])?;
     for item in &items {
         if has_context(item)? != first {
@@ -246,34 +315,6 @@ fn status_of(failure: &Failure) -> StatusCode {
 
 fn encrypted_as(version: u32, bytes: Vec<u8>) -> Message {
     vec![("ciphertext", Datum::Versioned(version, bytes)), ("key_version", Datum::Number(version))]
-}
-
-fn ciphertext_of(item: &Fields) -> Result<(u32, Vec<u8>)> {
-    let text = item.text("ciphertext")?.filter(|text| !text.is_empty());
-    ciphertext::parse(text.ok_or_else(|| bad("missing ciphertext to decrypt"))?)
-}
-
-/// The version that is asked for; `None` for the latest.
-fn version_of(item: &Fields) -> Result<Option<u32>> {
-    match item.number("key_version")?.unwrap_or_default() {
-        0 => Ok(None),
-        ..0 => Err(bad("requested version for encryption is negative")),
-        version => u32::try_from(version)
-            .map(Some)
-            .map_err(|_| bad("requested version for encryption is higher than the latest key version")),
-    }
-}
-
-fn additional(item: &Fields) -> Result<Vec<u8>> {
-    let additional = base64(item.text("associated_data")?.unwrap_or_default(), "associated_data")?;
-    match additional.len() > MAX_ADDITIONAL_DATA {
-        true => Err(bad(&format!("associated_data has more than {MAX_ADDITIONAL_DATA} bytes"))),
-        false => Ok(additional),
-    }
-}
-
-pub(super) fn base64(text: &str, name: &str) -> Result<Vec<u8>> {
-    STANDARD.decode(text).map_err(|_| bad(&format!("failed to base64-decode {name}")))
 }
 
 fn bad(message: &str) -> Failure {

@@ -23,6 +23,7 @@ pub(super) enum What {
     DeleteKey(String),
     RotateKey(String),
     ConfigureKey(String),
+    TrimKey(String),
     Encrypt(String),
     Decrypt(String),
     Rewrap(String),
@@ -94,6 +95,11 @@ impl Call {
         !matches!(self.what, What::Refused(_))
     }
 
+    /// Whether it makes a key that is not there, if its token may do that, too.
+    pub(super) fn may_create(&self) -> bool {
+        matches!(self.what, What::Encrypt(_))
+    }
+
     /// Whether its token is good for more afterwards.
     pub(super) fn keeps_its_token(&self) -> bool {
         !matches!(self.what, What::RevokeSelf)
@@ -122,6 +128,7 @@ impl Call {
             What::DeleteKey(_) => "delete-key",
             What::RotateKey(_) => "rotate-key",
             What::ConfigureKey(_) => "configure-key",
+            What::TrimKey(_) => "trim-key",
             What::Encrypt(_) => "encrypt",
             What::Decrypt(_) => "decrypt",
             What::Rewrap(_) => "rewrap",
@@ -149,6 +156,7 @@ impl Call {
             | What::DeleteKey(key)
             | What::RotateKey(key)
             | What::ConfigureKey(key)
+            | What::TrimKey(key)
             | What::Encrypt(key)
             | What::Decrypt(key)
             | What::Rewrap(key)
@@ -166,7 +174,7 @@ impl Call {
             What::Random { .. } => return Some((Right::Random, None)),
             What::CreateKey(_) | What::RotateKey(_) => Right::Generate,
             What::ReadKey(_) => Right::List,
-            What::DeleteKey(_) => Right::Delete,
+            What::DeleteKey(_) | What::TrimKey(_) => Right::Delete,
             What::ConfigureKey(_) => Right::Configure,
             What::Encrypt(_) | What::DataKey { .. } => Right::Encrypt,
             What::Decrypt(_) => Right::Decrypt,
@@ -227,6 +235,7 @@ impl Call {
                 "allow_plaintext_backup",
                 "auto_rotate_period",
             ],
+            What::TrimKey(_) => &["min_available_version"],
             What::Encrypt(_) => &ENCRYPT,
             What::Decrypt(_) | What::Rewrap(_) => &DECRYPT,
             What::Hmac { .. } => &["input", "algorithm", "key_version", "batch_input"],
@@ -280,6 +289,7 @@ fn what(verb: Verb, parts: &[&str]) -> Result<What, Failure> {
         },
         ["transit", "keys", name, "rotate"] => only(Verb::Write, What::RotateKey(key(name)?)),
         ["transit", "keys", name, "config"] => only(Verb::Write, What::ConfigureKey(key(name)?)),
+        ["transit", "keys", name, "trim"] => only(Verb::Write, What::TrimKey(key(name)?)),
         ["transit", "encrypt", name] => only(Verb::Write, What::Encrypt(key(name)?)),
         ["transit", "decrypt", name] => only(Verb::Write, What::Decrypt(key(name)?)),
         ["transit", "rewrap", name] => only(Verb::Write, What::Rewrap(key(name)?)),

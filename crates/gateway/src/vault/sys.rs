@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Method, Response, StatusCode, Uri};
+use polyclave_api::Right;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, json_response};
@@ -158,8 +159,14 @@ fn capabilities_of(caller: &Caller, path: &str) -> BTreeSet<&'static str> {
         (Verb::Write, &["create", "update"]),
         (Verb::Delete, &["delete"]),
     ];
-    let allowed: BTreeSet<&str> =
+    let mut allowed: BTreeSet<&str> =
         known.iter().filter(|(verb, _)| may(*verb)).flat_map(|(_, names)| *names).copied().collect();
+    if let Ok(call) = Call::under(path, Verb::Write)
+        && call.may_create()
+        && !caller.token.entry.allows(Right::Generate, call.key())
+    {
+        allowed.remove("create");
+    }
     match allowed.is_empty() {
         true => ["deny"].into(),
         false => allowed,

@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::requests::{Decrypt, Encrypt};
+use crate::bound::{Part, bound};
 
 /// The first byte of metadata: what follows is the id of a version.
 const FORM: u8 = 1;
@@ -58,7 +59,7 @@ impl<B: AsRef<[u8]>> Serialize for Encoded<B> {
 /// Has the nodes encrypt a plaintext under a version of a key.
 pub(super) fn seal(client: &Client, info: &KeyInfo, asked: &Encrypt) -> Result<Sealed> {
     let metadata = metadata_of(&info.id);
-    let bound = bound(&asked.additional, &metadata);
+    let bound = additional_of(&asked.additional, &metadata);
     let key = client.key_with_info(info);
     let message = key.gcm().aad(&bound).encrypt(&asked.plaintext)?;
     let of_nodes = || Error::Answers("their ciphertext has another length than the plaintext".into());
@@ -90,7 +91,7 @@ pub(super) fn seal(client: &Client, info: &KeyInfo, asked: &Encrypt) -> Result<S
 
 /// Has the nodes decrypt a message under the version of a key that its metadata names.
 pub(super) fn open(client: &Client, version: &KeyVersion, asked: &Decrypt) -> Result<Zeroizing<Vec<u8>>> {
-    let bound = bound(&asked.additional, &asked.metadata);
+    let bound = additional_of(&asked.additional, &asked.metadata);
     let key = client.key_with_id(version.clone());
     key.gcm().nonce_bytes(asked.iv).aad(&bound).decrypt(&asked.message)
 }
@@ -108,9 +109,8 @@ fn metadata_of(id: &[u8; 16]) -> Vec<u8> {
 }
 
 /// The additional data of GCM. Both lengths fit: `requests.rs` has the limits.
-fn bound(additional: &[u8], metadata: &[u8]) -> Vec<u8> {
-    let lengths = ((additional.len() as u16).to_be_bytes(), [metadata.len() as u8]);
-    [&lengths.0[..], additional, &lengths.1[..], metadata].concat()
+fn additional_of(additional: &[u8], metadata: &[u8]) -> Vec<u8> {
+    bound([Part::Long(additional), Part::Short(metadata)])
 }
 
 /// The `ciphertextDataIntegrityValue`: SHA-256 of additional data, metadata, initialization vector,
@@ -135,10 +135,9 @@ mod tests {
 
     #[test]
     fn what_is_bound_has_lengths_so_that_metadata_is_no_additional_data() {
-        assert_eq!(bound(b"ab", b"c"), b"\0\x02ab\x01c");
-        assert_eq!(bound(b"", b""), b"\0\0\0");
-        assert_eq!(bound(&[7; 8192], b"")[..2], [0x20, 0]);
-        assert_ne!(bound(b"", b"abc"), bound(b"abc", b""));
+        assert_eq!(additional_of(b"ab", b"c"), b"\0\x02ab\x01c");
+        assert_eq!(additional_of(&[7; 8192], b"")[..2], [0x20, 0]);
+        assert_ne!(additional_of(b"", b"abc"), additional_of(b"abc", b""));
     }
 
     #[test]

@@ -70,7 +70,8 @@ fn answers_have_the_form_that_is_written_down() {
     ask("key-created-again", "PUT", "/v1/transit/keys/gold", json!({}));
     ask("key-of-128-bits", "POST", "/v1/transit/keys/silver", json!({ "type": "aes128-gcm96" }));
     ask("key-of-another-type", "POST", "/v1/transit/keys/lead", json!({ "type": "rsa-2048" }));
-    ask("key-derived", "POST", "/v1/transit/keys/lead", json!({ "derived": true }));
+    let convergent = json!({ "derived": true, "convergent_encryption": "true" });
+    ask("key-derived", "POST", "/v1/transit/keys/copper", convergent);
     ask("key-exportable", "POST", "/v1/transit/keys/lead", json!({ "exportable": true }));
     ask("key-convergent", "POST", "/v1/transit/keys/lead", json!({ "convergent_encryption": "true" }));
     ask("key-rotated-by-itself", "POST", "/v1/transit/keys/lead", json!({ "auto_rotate_period": "24h" }));
@@ -78,12 +79,15 @@ fn answers_have_the_form_that_is_written_down() {
     ask("key-read-missing", "GET", "/v1/transit/keys/lead", Value::Null);
     ask("keys-listed", "LIST", "/v1/transit/keys", Value::Null);
     ask("encrypted", "POST", "/v1/transit/encrypt/gold", json!({ "plaintext": "aGVsbG8=" }));
-    ask(
-        "encrypted-with-a-missing-key",
-        "POST",
-        "/v1/transit/encrypt/lead",
-        json!({ "plaintext": "aGVsbG8=" }),
-    );
+    let for_copper = json!({ "plaintext": "aGVsbG8=", "context": "Y2l0eQ==" });
+    ask("encrypted-with-context", "POST", "/v1/transit/encrypt/copper", for_copper);
+    let without = json!({ "plaintext": "aGVsbG8=" });
+    ask("encrypted-without-context", "POST", "/v1/transit/encrypt/copper", without);
+    ask("encrypted-with-a-new-key", "POST", "/v1/transit/encrypt/tin", json!({ "plaintext": "aGVsbG8=" }));
+    let narrow = world.add_token("encrypts", &[Right::Encrypt], &["*"]);
+    let (path, body) = ("/v1/transit/encrypt/lead", json!({ "plaintext": "aGVsbG8=" }));
+    let refused = world.ask_as(&narrow, "POST", path, body.clone());
+    compare("encrypted-with-a-missing-key", ("POST", path), &body, refused.status, &refused.json);
     ask("encrypted-without-plaintext", "POST", "/v1/transit/encrypt/gold", json!({}));
     ask("encrypted-no-base64", "POST", "/v1/transit/encrypt/gold", json!({ "plaintext": "hello" }));
     let batch =
@@ -98,6 +102,7 @@ fn answers_have_the_form_that_is_written_down() {
         json!({ "batch_input": [{ "ciphertext": hello }] }),
     );
     ask("decrypted-with-another-key", "POST", "/v1/transit/decrypt/silver", json!({ "ciphertext": hello }));
+    ask("decrypted-with-a-missing-key", "POST", "/v1/transit/decrypt/lead", json!({ "ciphertext": hello }));
     ask("decrypted-without-prefix", "POST", "/v1/transit/decrypt/gold", json!({ "ciphertext": "hello" }));
     let newer = hello.replace("vault:v1", "vault:v7");
     ask("decrypted-too-new", "POST", "/v1/transit/decrypt/gold", json!({ "ciphertext": newer }));
@@ -112,6 +117,8 @@ fn answers_have_the_form_that_is_written_down() {
         json!({ "min_decryption_version": 3 }),
     );
     ask("decrypted-too-old", "POST", "/v1/transit/decrypt/gold", json!({ "ciphertext": hello }));
+    let oldest = json!({ "min_available_version": 2 });
+    ask("key-trimmed-forbidden", "POST", "/v1/transit/keys/gold/trim", oldest.clone());
     ask("data-key", "POST", "/v1/transit/datakey/plaintext/gold", json!({}));
     ask("data-key-wrapped", "POST", "/v1/transit/datakey/wrapped/gold", json!({ "bits": 128 }));
     ask("data-key-of-other-bits", "POST", "/v1/transit/datakey/wrapped/gold", json!({ "bits": 192 }));
@@ -120,6 +127,7 @@ fn answers_have_the_form_that_is_written_down() {
     ask("hash-of-another-kind", "POST", "/v1/transit/hash/sha3-256", json!({ "input": "aGVsbG8=" }));
     ask("key-deleted-forbidden", "DELETE", "/v1/transit/keys/gold", Value::Null);
     ask("key-may-be-deleted", "POST", "/v1/transit/keys/gold/config", json!({ "deletion_allowed": true }));
+    ask("key-trimmed", "POST", "/v1/transit/keys/gold/trim", oldest);
     ask("key-deleted", "DELETE", "/v1/transit/keys/gold", Value::Null);
     ask("key-exported", "GET", "/v1/transit/export/encryption-key/gold", Value::Null);
     ask("key-backed-up", "GET", "/v1/transit/backup/gold", Value::Null);

@@ -3,6 +3,7 @@
 mod aws;
 mod codes;
 mod common;
+mod derived;
 mod floods;
 mod go_programs;
 mod golden_files;
@@ -19,4 +20,5 @@ mod tokens;
 mod traces;
 mod transform;
 mod transit;
+mod upsert;
 mod xks;

@@ -33,7 +33,7 @@ fn a_token_is_told_what_it_may_do_with_each_path() {
     let token = world.add_token("capable", &[Right::Encrypt, Right::List, Right::Tokenize], &["capable-*"]);
     let ask = |body: Value| world.ask_as(&token, "POST", "/v1/sys/capabilities-self", body);
     let paths = [
-        ("transit/encrypt/capable-1", json!(["create", "update"])),
+        ("transit/encrypt/capable-1", json!(["update"])),
         ("transit/encrypt/other", json!(["deny"])),
         ("transit/decrypt/capable-1", json!(["deny"])),
         ("transit/keys/capable-1", json!(["read"])),
@@ -51,6 +51,9 @@ fn a_token_is_told_what_it_may_do_with_each_path() {
         assert_eq!(&message.json[path], wanted, "{path}");
     }
     assert!(message.json["data"]["capabilities"].is_null(), "for one path only");
+    let of_root = json!({ "path": "transit/encrypt/capable-1" });
+    let of_root = world.ask("POST", "/v1/sys/capabilities-self", of_root);
+    assert_eq!(of_root.json["data"]["capabilities"], json!(["create", "update"]), "it may make the key");
     let one = ask(json!({ "path": "transit/keys/capable-1" }));
     assert_eq!(one.json["data"]["capabilities"], json!(["read"]));
     let none = ask(json!({}));

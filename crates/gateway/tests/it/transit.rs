@@ -200,7 +200,7 @@ fn a_key_is_deleted_only_after_that_was_allowed_and_its_successor_is_another_key
     assert!(again.json["warnings"][0].as_str().expect("a warning").contains("already existed"));
     world.done("POST", "/v1/transit/keys/passing/config", json!({ "deletion_allowed": "true" }));
     assert_eq!(world.ask("DELETE", "/v1/transit/keys/passing", Value::Null).status, 204);
-    assert_eq!(ask("encrypt", json!({ "plaintext": "AAAA" })).errors(), "encryption key not found");
+    assert_eq!(ask("decrypt", json!({ "ciphertext": old })).errors(), "encryption key not found");
     assert_eq!(world.ask("GET", "/v1/transit/keys/passing", Value::Null).status, 404);
     let gone = world.ask("DELETE", "/v1/transit/keys/passing", Value::Null);
     assert!(gone.status == 400 && gone.errors().contains("not found"), "{gone:?}");
