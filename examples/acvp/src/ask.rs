@@ -134,37 +134,21 @@ impl<'c> Nodes<'c> {
         }
     }
 
-    /// The results of a Monte Carlo test: one for each of its keys.
+    /// The results of a Monte Carlo test.
     fn monte_carlo(&self, job: &Job, encrypts: bool, chain: &Chain, data: &[u8]) -> Result<Vec<Value>> {
-        let (mut key, mut input) = (job.key.clone(), data.to_vec());
-        let (mode, mut initial) = match chain {
+        let (mode, initial) = match chain {
             Chain::Ecb => (Mode::Ecb, None),
-            Chain::Cbc(initial) => (Mode::Cbc, Some(initial.clone())),
+            Chain::Cbc(initial) => (Mode::Cbc, Some(&initial[..])),
         };
-        let mut results = Vec::new();
-        for _ in 0..monte_carlo::KEYS {
-            let last = self.with_key(for_mode(job.cipher, Some(mode)), &key, |name| {
+        monte_carlo::results(&job.key, initial, data, encrypts, |key, initial, input| {
+            self.with_key(for_mode(job.cipher, Some(mode)), key, |name| {
                 let handle = self.client.key(name)?;
-                monte_carlo::under_one_key(encrypts, initial.as_deref(), &input, |chained, input| {
-                    match chained {
-                        None => ecb(&handle, encrypts, input),
-                        Some(initial) => cbc(&handle, encrypts, initial, input),
-                    }
+                monte_carlo::under_one_key(encrypts, initial, input, |chained, input| match chained {
+                    None => ecb(&handle, encrypts, input),
+                    Some(initial) => cbc(&handle, encrypts, initial, input),
                 })
-            })?;
-            let mut fields =
-                vec![("key", &key), (text_of(encrypts), &input), (text_of(!encrypts), &last.output)];
-            fields.extend(initial.as_ref().map(|initial| ("iv", initial)));
-            results.push(
-                fields.into_iter().map(|(name, bytes)| (name.to_owned(), hexadecimal(bytes))).collect(),
-            );
-            monte_carlo::next_key(&mut key, &last);
-            (input, initial) = match initial {
-                None => (last.output, None),
-                Some(_) => (last.before, Some(last.output)),
-            };
-        }
-        Ok(results)
+            })
+        })
     }
 
     /// Uses the key of a test in a mode.

@@ -4,6 +4,8 @@
 mod authenticated;
 mod block;
 mod keys;
+#[cfg(test)]
+mod tests;
 
 use anyhow::{Context, Result, bail, ensure};
 use polyclave_api::Wrapping;
