@@ -18,9 +18,10 @@
 //! values would not be the same in circuits as in rounds.
 //!
 //! **All or nothing.** The circuits of all parts are claimed at once, of all kinds, before the first is used.
-//! If one kind has too few, none is spent, and the whole goes in rounds. Which parts there are follows from the circuit, and who has how many from claims that all parties
-//! hear. So all of them go the same way. (A first node that tells others different things makes them fail on
-//! each other's messages. It learns nothing: labels are for one garbler, and messages of rounds are masked.)
+//! If one kind has too few, none is spent, and the whole goes in rounds. Which parts there are follows from
+//! the circuit, and who has how many from claims that all parties hear. So all of them go the same way. (A
+//! first node that tells others different things makes them fail on each other's messages. It learns nothing:
+//! labels are for one garbler, and messages of rounds are masked.)
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The output until it is complete: `OUT.partial` has the lines that are done, and `OUT.partial.json` says
-//! how many these are, of which input, and which of them failed. It is written after the lines are on the disk.
-//! So what it does not count is cut off when an interrupted run goes on.
+//! how many these are, of which input, and which of them failed. It is written after the lines are on the
+//! disk. So what it does not count is cut off when an interrupted run goes on.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};

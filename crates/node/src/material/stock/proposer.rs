@@ -174,8 +174,8 @@ impl Claiming for ByProposer {
 }
 
 impl Lots {
-    /// At the proposer: the same as [`Lots::propose`] of one kind as soon as there is enough, in the order in which
-    /// sessions asked. `None` if nothing comes in for a while.
+    /// At the proposer: the same as [`Lots::propose`] of one kind as soon as there is enough, in the order in
+    /// which sessions asked. `None` if nothing comes in for a while.
     fn propose_when_there(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Option<Proposed>> {
         let turn = Turn::take(self, kind);
         let mut wait = Wait::begin(self, kind);
