@@ -88,6 +88,12 @@ impl Disasters {
                 self.full = Some(a);
             }
             8 => self.operators.order_refresh(cluster),
+            // As one who copies a whole room does: then the copies fit together.
+            9 if once_in(2) => {
+                for node in 0..cluster.nodes() {
+                    self.copies.make(cluster, node)?;
+                }
+            }
             9 => self.copies.make(cluster, node)?,
             10 => {
                 self.mend();
