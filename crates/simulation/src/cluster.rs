@@ -40,6 +40,7 @@ struct Node {
 pub struct Cluster {
     local: Local,
     nodes: Vec<Arc<Node>>,
+    starts: Vec<u64>,
 }
 
 impl Cluster {
@@ -56,7 +57,8 @@ impl Cluster {
             node.set_settings(settings)?;
         }
         let nodes = local.nodes.iter().map(|_| Arc::default()).collect();
-        Ok(Cluster { local, nodes })
+        let starts = vec![0; local.nodes.len()];
+        Ok(Cluster { local, nodes, starts })
     }
 
     /// How many nodes there are.
@@ -74,6 +76,7 @@ impl Cluster {
         let state = Arc::new(Node::default());
         state.up.store(true, SeqCst);
         self.nodes[node] = state.clone();
+        self.starts[node] += 1;
         let (path, machine) = (self.local.nodes[node].clone(), self.machine(node));
         world::spawn_on(machine, move || keep(&path, &state));
     }
@@ -101,6 +104,21 @@ impl Cluster {
     /// Whether a node was started and has not ended.
     pub fn is_up(&self, node: usize) -> bool {
         self.nodes[node].up.load(SeqCst)
+    }
+
+    /// Whether a node can serve.
+    pub fn serves(&self, node: usize) -> bool {
+        self.nodes[node].ready.load(SeqCst)
+    }
+
+    /// How often a node was started, or was to be.
+    pub fn starts(&self, node: usize) -> u64 {
+        self.starts[node]
+    }
+
+    /// Where a node's directory is.
+    pub fn dir(&self, node: usize) -> PathBuf {
+        self.local.nodes[node].clone()
     }
 
     /// Whether all nodes can serve.

@@ -12,15 +12,41 @@ fn told(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+/// How often something happened in each of some lives.
+fn counts(told: &str, what: &str) -> Vec<u64> {
+    let count = |line: &str| {
+        let (_, after) = line.split_once(&format!(" {what}: "))?;
+        after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    told.lines().filter_map(count).collect()
+}
+
 #[test]
-fn what_must_hold_holds_through_crashes_and_cut_links() {
+fn what_must_hold_holds_through_disasters_and_what_operators_do() {
+    let mut all = String::new();
     // Lives of `replicated-active` with its standby pairs (seeds 0, 4, ..) take minutes.
     for seeds in ["1..4", "5..8"] {
-        let lives = live(&format!("--seeds {seeds} --minutes 2 --pause 20"));
+        let lives = live(&format!("--seeds {seeds} --minutes 2 --pause 15"));
         let told = told(&lives);
         assert!(lives.status.success(), "{told}");
-        // Without crashes, and without answers, it would show nothing.
-        assert!(!told.contains("answered: 0,") && !told.contains("crashes: 0,"), "{told}");
+        all += &told;
+    }
+    // Without them it would show nothing.
+    for what in ["answered", "crashes"] {
+        assert!(counts(&all, what).iter().all(|count| *count > 0), "{what}: {all}");
+    }
+    for what in ["cuts", "full", "refreshed", "old_copies"] {
+        assert!(counts(&all, what).iter().sum::<u64>() > 0, "{what}: {all}");
+    }
+}
+
+#[test]
+fn nothing_fails_when_nothing_is_wrong_while_keys_are_refreshed() {
+    let calm = live("--seed 1 --minutes 1 --pause 5 --calm");
+    let told = told(&calm);
+    assert!(calm.status.success(), "{told}");
+    for what in ["answered", "refreshed"] {
+        assert!(counts(&told, what).iter().all(|count| *count > 0), "{told}");
     }
 }
 

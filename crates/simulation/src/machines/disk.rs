@@ -17,7 +17,8 @@ mod calls;
 /// What a disk writes as one.
 const SECTOR: usize = 512;
 
-/// A file: which one was opened first has the lowest. (Numbers of a real disk differ from run to run.)
+/// A file: which one was opened first has the lowest. (Numbers of a real disk differ from run to run, and are
+/// given again to other files.)
 type FileId = u64;
 
 /// A write that no sync has followed.
@@ -63,6 +64,7 @@ pub(crate) struct Disk {
     pub(crate) root: PathBuf,
     /// By device and number of the real disk.
     files: BTreeMap<(u64, u64), FileId>,
+    found: FileId,
     open: BTreeMap<i32, (Machine, FileId)>,
     directories: BTreeMap<i32, PathBuf>,
     dirty: BTreeMap<FileId, Dirty>,
@@ -71,13 +73,47 @@ pub(crate) struct Disk {
     pub(crate) crash_after: BTreeMap<Machine, u64>,
     /// Whether syncs do nothing, as on a disk that lies.
     lies: bool,
+    /// By machine: what there is room for, if not for everything.
+    room: BTreeMap<Machine, Room>,
+}
+
+/// What a disk has room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Room {
+    /// For everything.
+    Enough,
+    /// For changes of files that are as long as before.
+    ForOldFiles,
+    /// For nothing, as where a changed block takes a new place.
+    None,
 }
 
 impl Disk {
-    fn note_open(&mut self, fd: i32, machine: Machine, real: (u64, u64)) {
-        let next = self.files.len() as FileId;
-        let id = *self.files.entry(real).or_insert(next);
-        self.open.insert(fd, (machine, id));
+    /// Whether the disk of a file has no room for a write that leaves the file with another length.
+    fn is_full(&self, fd: i32, old_len: u64, new_len: u64) -> bool {
+        let Some((machine, _)) = self.open.get(&fd) else { return false };
+        match self.room.get(machine) {
+            None | Some(Room::Enough) => false,
+            Some(Room::ForOldFiles) => new_len > old_len,
+            Some(Room::None) => true,
+        }
+    }
+
+    /// Whether a machine has no room for a new file.
+    fn has_no_room(&self, machine: Machine) -> bool {
+        self.room.get(&machine).is_some_and(|room| *room != Room::Enough)
+    }
+
+    fn note_open(&mut self, fd: i32, machine: Machine, real: (u64, u64), is_new: bool) {
+        if is_new {
+            self.files.remove(&real);
+        }
+        let found = &mut self.found;
+        let id = self.files.entry(real).or_insert_with(|| {
+            *found += 1;
+            *found
+        });
+        self.open.insert(fd, (machine, *id));
     }
 
     fn note_write(&mut self, fd: i32, write: Write) {
@@ -90,6 +126,8 @@ impl Disk {
             assert!(descriptor >= 0, "no descriptor for a simulated disk");
             Dirty { machine: *machine, descriptor, writes: Vec::new() }
         });
+        // An operator's program may have written before the node.
+        dirty.machine = *machine;
         dirty.writes.push(write);
     }
 
@@ -231,6 +269,11 @@ pub fn set_root(root: &Path) {
 /// Has a machine crash at one of its next syncs: after so many more, before or after what is synced is safe.
 pub fn crash_after_syncs(machine: Machine, more: u64) {
     crate::machines::world::with(|world| world.disk.crash_after.insert(machine, more));
+}
+
+/// Sets what a machine's disk has room for.
+pub fn set_room(machine: Machine, room: Room) {
+    crate::machines::world::with(|world| world.disk.room.insert(machine, room));
 }
 
 /// Has syncs of all machines do nothing. So what relies on them breaks, which shows that a simulation

@@ -10,7 +10,7 @@ use super::{Disk, Renaming, Write};
 use crate::machines::net::calls::{
     close_socket, control, is_socket, read_bytes, read_parts, set, write_bytes, write_parts,
 };
-use crate::machines::real;
+use crate::machines::real::{self, fail};
 use crate::machines::world::{self, DRIVER, Machine, with};
 
 /// What a sync takes, in nanoseconds.
@@ -43,7 +43,8 @@ fn opened(path: &Path, flags: c_int, existed: bool, fd: c_int) -> c_int {
             disk.directories.insert(fd, path.into());
             return;
         }
-        disk.note_open(fd, machine, (about.st_dev, about.st_ino));
+        let is_new = makes(flags, existed);
+        disk.note_open(fd, machine, (about.st_dev, about.st_ino), is_new);
         if !existed && flags & libc::O_CREAT != 0 {
             disk.renamings.push((machine, Renaming::Made(path.into())));
         }
@@ -51,18 +52,42 @@ fn opened(path: &Path, flags: c_int, existed: bool, fd: c_int) -> c_int {
     fd
 }
 
-/// Sees to it that a write can be undone.
-fn before_write(fd: c_int, at: u64, new: &[u8]) {
-    if world::is_inside() {
-        with(|world| {
-            if world.disk.open.contains_key(&fd) {
-                let old_len = Disk::length(fd);
-                let old = Disk::content(fd, at, new.len());
-                let new_len = old_len.max(at + new.len() as u64);
-                world.disk.note_write(fd, Write { at, old, old_len, new: Some(new.to_vec()), new_len });
-            }
-        });
+/// Whether opening a file makes it.
+fn makes(flags: c_int, existed: bool) -> bool {
+    !existed && flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE
+}
+
+/// Opens a file, unless it is a new one for which its machine's disk has no room.
+fn open_at(at: c_int, name: *const c_char, flags: c_int, mode: usize) -> c_int {
+    // SAFETY: the caller gives a text.
+    let path = unsafe { path(name) };
+    let keeper = keeper_of(&path);
+    let existed = keeper.is_some() && path.exists();
+    if let Some(machine) = keeper
+        && makes(flags, existed)
+        && with(|world| world.disk.has_no_room(machine))
+    {
+        return fail(libc::ENOSPC);
     }
+    opened(&path, flags, existed, real::openat64(at, name, flags, mode))
+}
+
+/// Sees to it that a write can be undone. Returns whether there is room for it.
+fn before_write(fd: c_int, at: u64, new: &[u8]) -> bool {
+    !world::is_inside()
+        || with(|world| {
+            if !world.disk.open.contains_key(&fd) {
+                return true;
+            }
+            let old_len = Disk::length(fd);
+            let new_len = old_len.max(at + new.len() as u64);
+            if world.disk.is_full(fd, old_len, new_len) {
+                return false;
+            }
+            let old = Disk::content(fd, at, new.len());
+            world.disk.note_write(fd, Write { at, old, old_len, new: Some(new.to_vec()), new_len });
+            true
+        })
 }
 
 /// Syncs a file, unless its machine crashes here.
@@ -120,7 +145,10 @@ replace! {
             let at = if appends { Disk::length(fd) as i64 } else { unsafe { libc::lseek64(fd, 0, libc::SEEK_CUR) } };
             if at >= 0 {
                 // SAFETY: the caller gives so many bytes.
-                before_write(fd, at as u64, unsafe { std::slice::from_raw_parts(bytes.cast(), len) });
+                let new = unsafe { std::slice::from_raw_parts(bytes.cast(), len) };
+                if !before_write(fd, at as u64, new) {
+                    return fail(libc::ENOSPC) as isize;
+                }
             }
         }
         real::write(fd, bytes, len)
@@ -144,21 +172,27 @@ replace! {
 
     fn pwrite64(fd: c_int, bytes: *const c_void, len: usize, at: off64_t) -> isize {
         // SAFETY: the caller gives so many bytes.
-        before_write(fd, at as u64, unsafe { std::slice::from_raw_parts(bytes.cast(), len) });
+        if !before_write(fd, at as u64, unsafe { std::slice::from_raw_parts(bytes.cast(), len) }) {
+            return fail(libc::ENOSPC) as isize;
+        }
         real::pwrite64(fd, bytes, len, at)
     }
 
     fn ftruncate64(fd: c_int, len: off64_t) -> c_int {
-        if world::is_inside() {
-            with(|world| {
+        let is_full = world::is_inside()
+            && with(|world| {
+                let (old_len, new_len) = (Disk::length(fd), len as u64);
+                // A shorter file takes no room.
+                if new_len > old_len && world.disk.is_full(fd, old_len, new_len) {
+                    return true;
+                }
                 if world.disk.open.contains_key(&fd) {
-                    let (old_len, new_len) = (Disk::length(fd), len as u64);
                     let old = Disk::content(fd, new_len, old_len.saturating_sub(new_len) as usize);
                     world.disk.note_write(fd, Write { at: new_len, old, old_len, new: None, new_len });
                 }
+                false
             });
-        }
-        real::ftruncate64(fd, len)
+        if is_full { fail(libc::ENOSPC) } else { real::ftruncate64(fd, len) }
     }
 
     fn fsync(fd: c_int) -> c_int {
@@ -206,17 +240,11 @@ replace! {
     }
 
     fn open64(name: *const c_char, flags: c_int, mode: usize) -> c_int {
-        // SAFETY: the caller gives a text.
-        let path = unsafe { path(name) };
-        let existed = keeper_of(&path).is_some() && path.exists();
-        opened(&path, flags, existed, real::open64(name, flags, mode))
+        open_at(libc::AT_FDCWD, name, flags, mode)
     }
 
     fn openat64(at: c_int, name: *const c_char, flags: c_int, mode: usize) -> c_int {
-        // SAFETY: the caller gives a text.
-        let path = unsafe { path(name) };
-        let existed = keeper_of(&path).is_some() && path.exists();
-        opened(&path, flags, existed, real::openat64(at, name, flags, mode))
+        open_at(at, name, flags, mode)
     }
 
     fn openat(at: c_int, name: *const c_char, flags: c_int, mode: usize) -> c_int {

@@ -1,0 +1,141 @@
+//! What goes wrong, and what operators do meanwhile.
+
+use anyhow::Result;
+use parking_lot::Mutex;
+
+use super::chance::{log, once_in, random};
+use super::copies::Copies;
+use super::model::Model;
+use super::operators::Operators;
+use crate::cluster::Cluster;
+use crate::machines::clock::set_skew;
+use crate::machines::disk::{Room, crash_after_syncs, set_room};
+use crate::machines::net::{cut, slow_down};
+use crate::machines::world::{self, Machine};
+
+/// What goes wrong.
+#[derive(Default)]
+pub(super) struct Disasters {
+    /// The link that is cut.
+    cut: Option<(Machine, Machine)>,
+    /// A node that is down, or was told to crash at a sync.
+    down: Option<usize>,
+    /// A machine whose disk is full.
+    full: Option<Machine>,
+    copies: Copies,
+    pub(super) operators: Operators,
+}
+
+impl Disasters {
+    /// The next one. An error says what did not hold.
+    pub(super) fn next(&mut self, cluster: &mut Cluster, model: &Mutex<Model>) -> Result<()> {
+        self.copies.note(cluster, model.lock().made_after);
+        let node = random(cluster.nodes() as u64) as usize;
+        let other = (node + 1) % cluster.nodes();
+        let (a, b) = (cluster.machine(node), cluster.machine(other));
+        match random(15) {
+            0 => {
+                self.up_again(cluster);
+                log(&format!("node {node} crashes"));
+                cluster.crash(node);
+                self.down = Some(node);
+            }
+            1 => {
+                self.up_again(cluster);
+                let syncs = random(40) + 1;
+                log(&format!("node {node} will crash at its {syncs}th sync"));
+                crash_after_syncs(a, syncs);
+                self.down = Some(node);
+            }
+            2 => {
+                self.mend();
+                log(&format!("{a:?} and {b:?} are cut off from each other"));
+                cut(a, b, true);
+                model.lock().outcome.cuts += 1;
+                self.cut = Some((a, b));
+            }
+            3 => {
+                // Seldom so far that nodes under `replicated-active` use circuits.
+                let longest = if once_in(8) { 50_000_000 } else { 2_000_000 };
+                slow_down(a, b, random(longest));
+            }
+            4 => {
+                self.up_again(cluster);
+                log("all nodes lose power");
+                for node in 0..cluster.nodes() {
+                    cluster.crash(node);
+                }
+                for node in 0..cluster.nodes() {
+                    cluster.start(node);
+                }
+            }
+            5 => {
+                self.up_again(cluster);
+                log(&format!("node {node} is stopped and started"));
+                cluster.stop(node);
+                if once_in(2) {
+                    self.copies.make(cluster, node)?;
+                }
+                cluster.start(node);
+            }
+            6 => set_skew(a, random(400) as i64 - 200),
+            7 => {
+                self.mend();
+                let room = if once_in(2) { Room::ForOldFiles } else { Room::None };
+                log(&format!("the disk of node {node} is full: {room:?}"));
+                set_room(a, room);
+                model.lock().outcome.full += 1;
+                self.full = Some(a);
+            }
+            8 => self.operators.order_refresh(cluster),
+            // As one who copies a whole room does: then the copies fit together.
+            9 if once_in(2) => {
+                for node in 0..cluster.nodes() {
+                    self.copies.make(cluster, node)?;
+                }
+            }
+            9 => self.copies.make(cluster, node)?,
+            10 => {
+                self.mend();
+                self.up_again(cluster);
+                model.lock().outcome.old_copies += self.copies.put_back(cluster)?;
+            }
+            _ => {
+                self.mend();
+                self.up_again(cluster);
+            }
+        }
+        Ok(())
+    }
+
+    fn mend(&mut self) {
+        if let Some((a, b)) = self.cut.take() {
+            cut(a, b, false);
+        }
+        if let Some(machine) = self.full.take() {
+            log(&format!("the disk of {machine:?} has room again"));
+            set_room(machine, Room::Enough);
+        }
+    }
+
+    fn up_again(&mut self, cluster: &mut Cluster) {
+        let Some(node) = self.down.take() else { return };
+        // One that was told to crash at a sync may not have met so many.
+        crash_after_syncs(cluster.machine(node), u64::MAX);
+        if world::is_crashed(cluster.machine(node)) {
+            cluster.note_crash(node);
+            log(&format!("node {node} starts again"));
+            cluster.start(node);
+        }
+    }
+
+    /// Nothing is wrong any more.
+    pub(super) fn end(&mut self, cluster: &mut Cluster) {
+        self.mend();
+        self.up_again(cluster);
+        for node in 0..cluster.nodes() {
+            set_skew(cluster.machine(node), 0);
+            slow_down(cluster.machine(node), cluster.machine((node + 1) % cluster.nodes()), 0);
+        }
+    }
+}

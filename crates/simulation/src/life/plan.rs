@@ -1,0 +1,43 @@
+//! What a life is to be, and what it was.
+
+use std::time::Duration;
+
+use crate::cluster::Kind;
+
+/// What happens in a life.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The cluster.
+    pub kind: Kind,
+    /// How long it lasts.
+    pub length: Duration,
+    /// Clients that work at the same time.
+    pub clients: u16,
+    /// The longest pause of a client, and between two disasters.
+    pub pause: Duration,
+    /// Whether anything goes wrong.
+    pub disasters: bool,
+    /// Whether syncs of disks do nothing: then something must not hold.
+    pub disks_lie: bool,
+}
+
+/// What a life was.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    /// Requests that were answered.
+    pub answered: u64,
+    /// Requests that failed, as they may when nodes are away, and keys are gone or used up.
+    pub failed: u64,
+    /// Crashes of nodes, as the simulator counts them.
+    pub crashes: u64,
+    /// Links that were cut.
+    pub cuts: u64,
+    /// Disks that were full for a while.
+    pub full: u64,
+    /// Times that all operators ordered a refresh, and it was done.
+    pub refreshed: u64,
+    /// Old copies of disks with which nodes were started.
+    pub old_copies: u64,
+    /// Versions of keys that were retired or deleted.
+    pub ended: u64,
+}
