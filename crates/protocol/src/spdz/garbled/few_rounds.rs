@@ -100,9 +100,11 @@ pub struct Lane {
     item: Option<Item>,
     wires: Option<Wires<Active>>,
     behind: Option<Behind>,
-    /// The output, and what proves it to a client if it is a block.
-    settled: Option<(Shared<Gf2_64>, Option<Zeroizing<Vec<u8>>>)>,
+    settled: Option<Output>,
 }
+
+/// An output, and what proves it to a client if it is a block.
+type Output = (Shared<Gf2_64>, Option<Zeroizing<Vec<u8>>>);
 
 impl Garbles for GarbledAuthenticated {
     type Rounds = Spdz<Gf2_64>;
