@@ -23,9 +23,12 @@ fn config(parties: usize) -> AnyServiceConfig {
     catalog::service(name, parties, 1).expect("nodes serve with it")
 }
 
+/// Names of material, with how much of it there is.
+type Stocked = Vec<(&'static str, usize)>;
+
 /// What nodes compute around blocks: the names of the material, how many circuits one lane takes, how many of
 /// them wait for each other, and the circuit.
-fn circuits() -> Vec<(Vec<(&'static str, usize)>, u64, Circuit)> {
+fn circuits() -> Vec<(Stocked, u64, Circuit)> {
     let [short, long, des, two_keys, single] = ["aes-128", "aes-256", "3des-ede3", "3des-ede2", "des"]
         .map(|name| ciphers::find(name).expect("listed"));
     let unwrap = key_wrap::unwrap(&long, Padding::Zeros, 20).expect("AES decrypts");

@@ -10,7 +10,7 @@ use polyclave_api::{Mode, NewKey, Reason, VersionState};
 use polyclave_client::{Client, Error};
 
 use super::chance::{log, once_in, random, random_time};
-use super::model::{Known, Model, Stage};
+use super::model::{Known, Message, Model, Stage};
 use super::plan::Plan;
 use crate::cluster::client;
 use crate::machines::clock::{elapsed, sleep};
@@ -269,7 +269,7 @@ impl<'m> User<'m> {
 }
 
 fn any_message(known: &Known) -> Option<(u32, Vec<u8>, Vec<u8>)> {
-    let all: Vec<(u32, &(Vec<u8>, Vec<u8>))> = known
+    let all: Vec<(u32, &Message)> = known
         .versions
         .iter()
         .flat_map(|(number, version)| version.messages.iter().map(|message| (*number, message)))

@@ -23,6 +23,9 @@ pub(super) enum Stage {
     Deleted,
 }
 
+/// A text, and its ciphertext.
+pub(super) type Message = (Vec<u8>, Vec<u8>);
+
 /// A name under which a key is used: its own, or that of a copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
@@ -40,7 +43,7 @@ pub(super) struct Version {
     /// Blocks that were answered for.
     pub(super) spent: u64,
     /// In `gcm`: texts, and messages.
-    pub(super) messages: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) messages: Vec<Message>,
 }
 
 /// What is known of a key.
@@ -121,7 +124,7 @@ impl Known {
     }
 
     /// A text and a message of each version that must be readable whenever all nodes serve.
-    pub(super) fn messages_to_read(&self, name: &str) -> Vec<(u32, (Vec<u8>, Vec<u8>))> {
+    pub(super) fn messages_to_read(&self, name: &str) -> Vec<(u32, Message)> {
         let versions =
             self.versions.iter().filter(|(_, it)| self.must_work(name) && it.stage <= Stage::Retired);
         versions.filter_map(|(number, it)| Some((*number, it.messages.first()?.clone()))).collect()
