@@ -164,8 +164,6 @@ pub(crate) fn next_lot(material: &Material) -> Option<Preparation> {
 }
 
 /// Finds a kind with too few items in stock, the emptiest first, and how many items to make of it in one run.
-/// Of kinds that are equally empty the one comes first of which none was made for longest: otherwise requests
-/// that empty one kind again and again would keep others from being made at all.
 fn lacking_kind(material: &Material) -> Option<Preparation> {
     let epoch = material.epoch()?;
     if !material.role().serves() || !material.network.is_complete() || !material.may_use_mac_key() {
@@ -187,10 +185,10 @@ fn lacking_kind(material: &Material) -> Option<Preparation> {
             let run = run.min(*claiming.fitting(&epoch.lots, target).end());
             // At least one block, so that a small request does not cause a run each time.
             let count = all.saturating_sub(left).clamp(per_block, run.max(per_block));
-            (left * FULL / all.max(1), epoch.lots.made(&target.kind).latest, at, count)
+            (left * FULL / all.max(1), at, count)
         })
     });
-    let (_, _, at, count) = lacking.min()?;
+    let (_, at, count) = lacking.min()?;
     Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()?, request: None })
 }
 

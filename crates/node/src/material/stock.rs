@@ -87,14 +87,6 @@ const QUIET: Duration = Duration::from_secs(1);
 /// is dropped.
 const MAX_IN_DOUBT: usize = 4;
 
-/// What was made of a kind since the stock began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Made {
-    items: usize,
-    /// The number of the latest lot, among the lots of all kinds; 0 if there was none.
-    pub(crate) latest: u64,
-}
-
 /// The material of one epoch.
 pub(crate) struct Lots {
     me: Party,
@@ -111,8 +103,8 @@ pub(crate) struct Lots {
     claimed: Condvar,
     /// Who waits for material, in order.
     turns: Mutex<Turns>,
-    /// By kind.
-    made: Mutex<Vec<Made>>,
+    /// By kind: how many items were ever made.
+    made: Mutex<Vec<usize>>,
     /// At the proposer: kinds of which a session has asked for items that it could go on without.
     wanted: Mutex<Vec<Kind>>,
     /// When something was last claimed.
@@ -182,7 +174,7 @@ impl Lots {
             nodes,
             epoch,
             marks,
-            made: Mutex::new(vec![Made::default(); kinds.len()]),
+            made: Mutex::new(vec![0; kinds.len()]),
             kinds,
             store,
             claiming,
@@ -254,10 +246,10 @@ impl Lots {
         self.levels().iter().find(|level| level.kind == *kind).map_or(0, |level| level.left)
     }
 
-    /// What was made of a kind here since the stock began.
-    pub(crate) fn made(&self, kind: &Kind) -> Made {
+    /// How many items of a kind were made here since the stock began.
+    fn made(&self, kind: &Kind) -> usize {
         let at = self.kinds.iter().position(|other| other == kind);
-        at.map_or(Made::default(), |at| self.made.lock()[at])
+        at.map_or(0, |at| self.made.lock()[at])
     }
 
     /// A session asks for items that it could go on without: from now on they are made.
@@ -271,7 +263,7 @@ impl Lots {
     /// Whether items of this kind are made: at the proposer since a session asked for some, at the others
     /// since the proposer ordered some.
     pub(crate) fn is_wanted(&self, kind: &Kind) -> bool {
-        self.wanted.lock().contains(kind) || self.made(kind).items > 0
+        self.wanted.lock().contains(kind) || self.made(kind) > 0
     }
 
     /// Whether nothing was claimed lately.
@@ -302,10 +294,7 @@ impl Lots {
             return Err(Error::misuse("a lot is taken in twice"));
         }
         if let Some(at) = self.kinds.iter().position(|other| other == kind) {
-            let mut made = self.made.lock();
-            let latest = made.iter().map(|made| made.latest).max().unwrap_or(0);
-            made[at].items += items.len() / kind.item_bytes.max(1);
-            made[at].latest = latest + 1;
+            self.made.lock()[at] += items.len() / kind.item_bytes.max(1);
         }
         lots.push(Lot::new(id, *kind, items, mark, PartySet::all(self.nodes)));
         Ok(())

@@ -7,9 +7,9 @@
 //! Most bits of round keys are sums of a few ([`independent`]), and sums cost nothing in a garbled circuit.
 //! So only the cells with these few are inputs, and the circuit adds up the others: for AES-128 448 bits in
 //! place of 1,408. The sums hold for round keys of every key, because they follow from the key schedule. The
-//! cells are those of a key that the nodes have stored. Of three nodes, a party that cheats cannot give a
-//! circuit other cells, because they were proven. Of two nodes it can, and the check of the MACs finds it
-//! before anything that rests on the outputs is released.
+//! cells are those of a key that the nodes have stored, or that they expanded in the session. Of three nodes,
+//! a party that cheats cannot give a circuit other cells, because they were proven. Of two nodes it can, and
+//! the check of the MACs finds it before anything that rests on the outputs is released.
 //!
 //! Blocks of DES and of Triple DES with two keys go through the circuits of Triple DES with three keys, and
 //! some cells of their round keys go in more than once ([`Way`]).
@@ -134,7 +134,8 @@ impl Kept {
     /// halves of a key.
     pub fn compiled(&self) -> &Compiled {
         self.compiled.get_or_init(|| {
-            let (cipher, circuit) = (found(self.cipher), self.what.of(&found(self.cipher)));
+            let cipher = found(self.cipher);
+            let circuit = self.what.of(&cipher);
             let of_bits = boolean::expand(&circuit);
             let of_lanes = match self.what {
                 What::Block(_) => {
@@ -292,6 +293,20 @@ mod tests {
         let inverse = Way::of(&aes.decrypt.as_ref().expect("it has one").digest()).expect("it is kept");
         assert_eq!(inverse.kept.name, "garbled circuits of AES-256 decryption");
         assert!(Way::of(&modes::subkeys(&aes).digest()).is_none());
+    }
+
+    /// Two that had one circuit would take each other's cells.
+    #[test]
+    fn each_circuit_has_a_way_of_its_own() {
+        let mut circuits = 0;
+        for way in KEPT.iter().flat_map(Kept::ways) {
+            for circuit in way.circuits() {
+                let found = Way::of(&circuit.digest()).expect("it is known");
+                assert_eq!((found.kept.at, found.cipher), (way.kept.at, way.cipher), "{}", circuit.name());
+                circuits += 1;
+            }
+        }
+        assert_eq!(circuits, 4 * (4 + THROUGH_OTHERS.len()) + 3, "of six ciphers, and three schedules");
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //! ([`crate::replicated`]) and those of `spdz-tower` ([`crate::spdz`]).
 //!
 //! **When a circuit is used** is the same at all parties: for a circuit that is [kept](Kept), for at most
-//! [`LANES`] lanes, if the stock gives one for each lane. Its claim is durable at each party before the party
-//! uses the circuit ([`Stock`]). What is computed around such circuits, as where a key is wrapped, goes in
-//! parts (`parts.rs`).
+//! [`LANES`] lanes (a key schedule alone: one), if the stock gives one for each lane. Its claim is durable at
+//! each party before the party uses the circuit ([`Stock`]). What is computed around such circuits, as where
+//! a key is wrapped, goes in parts (`parts.rs`).
 //!
 //! **Order of messages.** What all lanes are given is sent before anything is waited for, and so are the
 //! outputs of all lanes.

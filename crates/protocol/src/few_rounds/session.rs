@@ -51,7 +51,7 @@ impl<G: Garbles> Session for FewRounds<G> {
         if let Some((way, circuits)) = self.garbled.or_give_up(taken)? {
             return Ok(FewRoundsBatch::Circuits(way, circuits));
         }
-        // What is kept itself was claimed in vain just now. Inside it is what would be claimed again.
+        // Of what is kept itself there are too few circuits, or it has too many lanes.
         if Way::of(&compiled.digest()).is_some() {
             return self.rounds_mut().prepare(compiled, lanes, net).map(FewRoundsBatch::Rounds);
         }

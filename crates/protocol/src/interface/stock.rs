@@ -64,8 +64,9 @@ pub trait Stock: Send + Sync {
     /// all of them get [`Error::OutOfMaterial`](crate::Error::OutOfMaterial).
     fn take(&self, kind: &Kind, count: usize, net: &mut dyn Net) -> Result<Zeroizing<Vec<u8>>>;
 
-    /// The same where a session can go on without, of several kinds at once: `None` at all parties, and
-    /// nothing is spent, if the stock does not give so many of each kind now.
+    /// The same where a session can go on without, of several kinds at once: `None` at all parties if the
+    /// stock does not give so many of each kind now. Then nothing is spent, except for what was claimed
+    /// before in the expectation that the session asks for something else.
     fn take_if_there(&self, _: &[(Kind, usize)], _: &mut dyn Net) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>> {
         Ok(None)
     }

@@ -21,7 +21,6 @@ pub struct Batch<F: MacField> {
     pub(super) bits_spent: usize,
     pub(super) inverses: Inverses<F>,
     pub(super) inverses_spent: usize,
-    /// By the width of their indices.
     /// By the bits of the tables that take them.
     pub(super) units: BTreeMap<u8, Units<F>>,
     /// By table of the circuit, if unit vectors are combined for it: public.

@@ -13,7 +13,7 @@
 //! |---|---|---|---|
 //! | records for inversions (`spdz-tower`) | 164 | 160 | lookups of AES-128 |
 //! | unit vectors of 8 bits | 2,089 | 160; 64 under `spdz-tower` | lookups of AES-128; of other ciphers only |
-//! | unit vectors of 6 bits | 529 | 384 | lookups of 3DES |
+//! | unit vectors of 6 bits | 529 | 384 | lookups of 3DES; a few in narrower tables |
 //! | triples | 48 | 1,024 | see below |
 //! | bits | 16 | 1,024 | see below |
 //! | masks for clients | 2,128 | 8 | a mask of eight blocks, the longest that is made ahead |
@@ -58,6 +58,9 @@ const OF_AES: usize = 160;
 const WITHOUT_INVERSION: usize = 64;
 /// Lookups of 3DES: 3 times 16 rounds of 8.
 const OF_3DES: usize = 384;
+/// Lookups in narrow tables that take vectors for wide ones. A PIN that is translated takes about fifty; a
+/// block of a cipher with tables of four bits takes more.
+const FEW: usize = 128;
 /// More than the first request of one block asks for, the making of its key included.
 const ARITHMETIC: usize = 1024;
 
@@ -206,9 +209,10 @@ impl<F: MacField> FromStock<F> {
         whole(kind, count, items).map(Some)
     }
 
-    /// For narrow tables, of which the stock keeps no vectors: those of wider ones, if it gives as few as a
-    /// block of a cipher takes. Making vectors on the way takes many rounds, so nodes that are far from each
-    /// other are not to wait for it. Sessions of ciphers with narrow tables take more than that.
+    /// For narrow tables, of which the stock keeps no vectors: those of wider ones, if it gives some and few
+    /// are needed, as by a payment command. Making vectors on the way takes many rounds, and nodes that are
+    /// far from each other would wait for that. Blocks of ciphers with narrow tables take more, and would
+    /// leave nothing for Triple DES.
     fn wider_vectors(
         &self,
         in_bits: u8,
@@ -218,7 +222,7 @@ impl<F: MacField> FromStock<F> {
     ) -> Result<Option<Vectors<F>>> {
         let wider =
             (in_bits + 1..=MAX_UNIT_BITS).find_map(|bits| Some((bits, vectors::<F>(self.method, bits)?)));
-        let Some((bits, kind)) = wider.filter(|_| (1..=OF_3DES).contains(&count)) else { return Ok(None) };
+        let Some((bits, kind)) = wider.filter(|_| (1..=FEW).contains(&count)) else { return Ok(None) };
         let items = self.take_if_there(&kind, count, net)?;
         Ok(items.map(|items| Vectors::read(bits, &items, pool)))
     }

@@ -78,15 +78,16 @@ impl Claiming for ByProposer {
             proposed.iter().try_for_each(|(ranges, _)| claims::tell(&lots.epoch, ranges, net))?;
             return Ok(Some(proposed.into_iter().map(|(_, items)| items).collect()));
         }
-        let mut taken = Vec::with_capacity(wanted.len());
-        for (kind, count) in wanted {
+        let mut told = Vec::with_capacity(wanted.len());
+        for _ in wanted {
             let ranges = claims::hear(PROPOSER, &lots.epoch, Patience::of(1), net)?;
-            if ranges.is_empty() && taken.is_empty() {
+            if ranges.is_empty() && told.is_empty() {
                 return Ok(None);
             }
-            taken.push(lots.follow(kind, *count, &ranges)?);
+            told.push(ranges);
         }
-        Ok(Some(taken))
+        let each = wanted.iter().zip(&told);
+        each.map(|((kind, count), ranges)| lots.follow(kind, *count, ranges)).collect::<Result<_>>().map(Some)
     }
 
     fn waits(&self) -> bool {
@@ -147,7 +148,7 @@ impl Claiming for ByProposer {
         }
         let of_block = (target.kind.item_bytes * target.kind.per_block).max(1);
         let most = (target.blocks / PART_AT_ONCE).min(BYTES_AT_ONCE / of_block);
-        let so_far = lots.made(&target.kind).items / target.kind.per_block.max(1);
+        let so_far = lots.made(&target.kind) / target.kind.per_block.max(1);
         most.min(so_far).max(BLOCKS_AT_ONCE)
     }
 
@@ -215,18 +216,30 @@ impl Lots {
         }
     }
 
-    /// At the proposer: [chooses](choose) items of different kinds, and spends them if there are enough of
-    /// all.
+    /// At the proposer: [chooses](choose) items of different kinds, and spends them, together, if there are
+    /// enough of all and no session waits for its turn to take such items.
     pub(super) fn propose(&self, wanted: &[(Kind, usize)]) -> Result<Option<Vec<Proposed>>> {
         let mut lots = self.lock();
         let all = PartySet::all(self.nodes);
-        let chosen = wanted.iter().map(|(kind, count)| choose(&lots, kind, *count as u64, all, self.nodes));
-        let Some(chosen) = chosen.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let spent = wanted.iter().zip(chosen).map(|((kind, count), ranges)| {
-            let items = self.spend(&mut lots, &ranges, count * kind.item_bytes)?;
-            Ok((ranges, items))
+        let choose = |(kind, count): &(Kind, usize)| match self.is_waited_for(kind) {
+            true => None,
+            false => choose(&lots, kind, *count as u64, all, self.nodes),
+        };
+        let Some(chosen) = wanted.iter().map(choose).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let bytes = |(kind, count): &(Kind, usize)| count * kind.item_bytes;
+        let items = self.spend(&mut lots, &chosen.concat(), wanted.iter().map(bytes).sum())?;
+        let mut rest = &items[..];
+        let proposed = wanted.iter().zip(chosen).map(|(of, ranges)| {
+            let (own, behind) = rest.split_at(bytes(of));
+            rest = behind;
+            (ranges, Zeroizing::new(own.to_vec()))
         });
-        spent.collect::<Result<_>>().map(Some)
+        Ok(Some(proposed.collect()))
+    }
+
+    /// Whether a session waits for items of a kind.
+    fn is_waited_for(&self, kind: &Kind) -> bool {
+        self.turns.lock().waiting.iter().any(|(waited_for, _)| waited_for == kind)
     }
 
     /// At the others: spends the items of a claim.

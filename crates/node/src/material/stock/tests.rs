@@ -125,17 +125,6 @@ fn take_what_is_there(stocks: &[(Arc<Lots>, Disk)], count: usize) -> Vec<Result<
     })
 }
 
-#[test]
-fn of_which_kind_a_lot_was_made_last_is_known() {
-    let stocks = in_memory_stocks(3);
-    let latest = || [KIND, OTHER].map(|kind| stocks[0].0.made(&kind).latest);
-    assert_eq!(latest(), [0, 0]);
-    for (kind, expected) in [(KIND, [1, 0]), (OTHER, [1, 2]), (OTHER, [1, 3]), (KIND, [4, 3])] {
-        fill_all(&stocks, &kind, 256);
-        assert_eq!(latest(), expected);
-    }
-}
-
 /// Both kinds or none, and each of them is made from now on.
 #[test]
 fn several_kinds_are_taken_together_or_nothing_is_spent() {
