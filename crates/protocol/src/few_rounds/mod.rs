@@ -216,7 +216,12 @@ mod tests {
         let outcomes = run_parties(3, |net| compare_forms(&[u8::from(net.me() == Party(2)); 32], net));
         let differs =
             |peer| Err(Error::Disagreement { peer: Party(peer), field: "form of the garbled circuits" });
-        assert_eq!(outcomes, [differs(2), differs(2), differs(0)]);
+        // The one that sees it first may be gone before another one has sent.
+        let is_closed = |outcome: &Result<()>| matches!(outcome, Err(Error::Closed { .. }));
+        assert!(outcomes.contains(&differs(2)) || outcomes.contains(&differs(0)));
+        for (outcome, peer) in outcomes.iter().zip([2, 2, 0]) {
+            assert!(*outcome == differs(peer) || is_closed(outcome), "{outcome:?}");
+        }
         assert_eq!(run_parties(3, |net| compare_forms(&[7; 32], net)), [Ok(()), Ok(()), Ok(())]);
     }
 }
