@@ -58,8 +58,8 @@ const OF_AES: usize = 160;
 const WITHOUT_INVERSION: usize = 64;
 /// Lookups of 3DES: 3 times 16 rounds of 8.
 const OF_3DES: usize = 384;
-/// Lookups in narrow tables that take vectors for wide ones. A PIN that is translated takes about fifty; a
-/// block of a cipher with tables of four bits takes more.
+/// The most lookups in narrow tables that take vectors for wide ones. A payment command takes fewer; a block
+/// of a cipher with tables of four bits takes more.
 const FEW: usize = 128;
 /// More than the first request of one block asks for, the making of its key included.
 const ARITHMETIC: usize = 1024;

@@ -151,6 +151,38 @@ fn several_kinds_are_taken_together_or_nothing_is_spent() {
     }
 }
 
+/// The others do not go on as if nobody had taken anything.
+#[test]
+fn a_proposer_that_tells_one_claim_of_two_gets_an_error_from_all() {
+    let stocks = in_memory_stocks(3);
+    fill_all(&stocks, &KIND, 256);
+    fill_all(&stocks, &OTHER, 256);
+    let outcomes = run_parties(3, |net| {
+        let lots = &stocks[net.me().index()].0;
+        if net.me() != Party(0) {
+            return lots.take_if_there(&[(KIND, 4), (OTHER, 8)], net).map(|taken| taken.map(|_| ()));
+        }
+        let told = lots.propose(&[(KIND, 4)])?.expect("there is enough");
+        claims::tell(&lots.epoch, &told[0].0, net)?;
+        claims::tell(&lots.epoch, &[], net).map(|()| None)
+    });
+    let is_refused = |outcome: &Result<Option<()>>| matches!(outcome, Err(Error::System(_)));
+    assert!(outcomes[1..].iter().all(is_refused), "{outcomes:?}");
+}
+
+/// A session that needs the items comes first.
+#[test]
+fn nothing_is_taken_before_a_session_that_waits_for_its_turn() {
+    let stocks = in_memory_stocks(3);
+    fill_all(&stocks, &KIND, 256);
+    fill_all(&stocks, &OTHER, 256);
+    stocks[0].0.turns.lock().waiting.push((KIND, 1));
+    assert!(take_what_is_there(&stocks, 4).into_iter().all(|taken| taken == Ok(None)));
+    assert!(stocks[0].0.propose(&[(OTHER, 4)]).expect("marked").is_some(), "nobody waits for these");
+    stocks[0].0.turns.lock().waiting.clear();
+    assert!(take_what_is_there(&stocks, 4).into_iter().all(|taken| taken.is_ok_and(|taken| taken.is_some())));
+}
+
 #[test]
 fn what_a_session_can_go_on_without_is_taken_once_and_by_all_or_by_none() {
     let stocks = in_memory_stocks(3);
