@@ -10,7 +10,6 @@
 //! |---|---|---|
 //! | block of the message | 22,520, 1,607 | 46,408, 462 |
 //! | block that everybody knows | 16,120, 1,607 | 34,296, 461 |
-//! | hash of the message | 22,051, 1,607 | 45,933, 462 |
 //!
 //! A message has blocks that everybody knows if it ends with a block, or leaves no room for its length there:
 //! then another block of nothing but filling follows. The schedule of such a block is computed in the clear
@@ -23,7 +22,7 @@ use crate::boolean::words::number;
 use crate::boolean::{BooleanBuilder, Word, words_of};
 use crate::{Builder, Cipher, Circuit};
 
-pub use crate::boolean::sha256::{Additions, BLOCK, SCHEDULE, schedule};
+pub use crate::boolean::sha256::{Additions, BLOCK, SCHEDULE, schedule, scheduled};
 
 /// What keys for it name as their cipher.
 pub const NAME: &str = "hmac-sha-256";
@@ -139,13 +138,13 @@ pub fn known_block(how: Additions) -> Circuit {
     b.finish()
 }
 
-/// `hash`, the state of the inner hash at the end of a message, and `state` of the outer hash, to `code`.
-pub fn code(how: Additions) -> Circuit {
-    let mut b = BooleanBuilder::new(&format!("{NAME}-code"));
-    let hash = b.input_words("hash", 8, 32);
-    let state = b.input_words("state", 8, 32);
-    let code = compressed(&mut b, how, filled_up(hash), &state);
-    b.output_words("code", &code);
+/// The block of the outer hash behind that of the key: `hash` of the message and `filling` to `block`. No
+/// AND.
+pub fn hash_block() -> Circuit {
+    let mut b = Builder::new(&format!("{NAME}-hash-block"));
+    let hash = b.input("hash", STATE, 1);
+    let filling = b.input("filling", 8 * BLOCK, 1);
+    b.output("block", &[&hash, &filling[STATE..]].concat());
     b.finish()
 }
 

@@ -40,7 +40,12 @@ const PANELS: [(&str, &str); 4] = [
 ];
 
 /// What the table has besides the panels.
-const OTHERS: [(&str, &str); 2] = [("sealed", "one block sealed"), ("ecb", "one block in ecb")];
+const OTHERS: [(&str, &str); 4] = [
+    ("sealed", "one block sealed"),
+    ("ecb", "one block in ecb"),
+    ("hmac", "HMAC of 64 bytes"),
+    ("key", "a key made"),
+];
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {

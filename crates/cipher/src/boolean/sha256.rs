@@ -76,6 +76,16 @@ pub fn schedule(block: &[u8; BLOCK]) -> [u8; SCHEDULE] {
     bytes
 }
 
+/// The block of such a schedule: its first words, without the constants.
+pub fn scheduled(schedule: &[u8; SCHEDULE]) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    let words = schedule.as_chunks().0.iter().zip(round_constants());
+    for (bytes, (word, constant)) in block.as_chunks_mut().0.iter_mut().zip(words) {
+        *bytes = u32::from_be_bytes(*word).wrapping_sub(constant).to_be_bytes();
+    }
+    block
+}
+
 /// 64 rounds, and the addition of the state from before. In each round the given words are added.
 fn rounds(
     b: &mut BooleanBuilder,

@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use clap::ValueEnum;
 use polyclave_client::Client;
 use polyclave_protocol::session::random_bytes;
 use polyclave_transport::Shape;
@@ -137,7 +136,7 @@ struct Network {
 impl Arguments {
     /// The kinds of single requests that are measured.
     fn kinds(&self) -> Vec<Kind> {
-        let wanted = if self.only.is_empty() { Kind::value_variants() } else { &self.only };
+        let wanted = if self.only.is_empty() { &Kind::USUAL[..] } else { &self.only };
         BTreeSet::from_iter(wanted.iter().copied()).into_iter().collect()
     }
 }
@@ -180,7 +179,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn of_running(arguments: &Arguments, client: &Client) -> Result<Measured> {
     let (name, kinds) = (fresh_name()?, arguments.kinds());
     let measured = Requests::new(client, name.clone(), &kinds).and_then(|(requests, key)| {
-        let measured = measure(arguments, client, &requests, Duration::ZERO)?;
+        let measured = measure(arguments, client, &requests, Duration::ZERO);
+        requests.delete_made()?;
+        let measured = measured?;
         Ok(Measured { key_ms: milliseconds(key), ..measured })
     });
     let deleted = delete_keys(client, &name, &kinds);

@@ -1,7 +1,9 @@
 //! Three nodes under `replicated-active`, and two under `spdz-tower`, that think they are far from each
 //! other: a few blocks at a time go through garbled circuits, in every mode, and nobody gets a wrong one.
 
-use polyclave_api::{Mode, NewKey, Reason, Right, Usage};
+use std::cell::Cell;
+
+use polyclave_api::{KeyInfo, Mode, NewKey, Reason, Right, Usage, Wrapping};
 use polyclave_client::{Client, Error, Padding, Result};
 use polyclave_config::{LatencySettings, NodeDir};
 use polyclave_node::Cheat;
@@ -10,11 +12,13 @@ use polyclave_payments::{Command, Purpose};
 use polyclave_transport::Identity;
 
 use crate::common::active::start_cheating;
+use crate::common::from_keys::{kek, wrappable};
 use crate::common::messages::{
     cbc, cmac, ctr, decrypt_siv, ecb, encrypt_siv, gcm, open, seal, uncbc, unctr, unecb, ungcm,
 };
 use crate::common::oracle::Oracle;
 use crate::common::{TestCluster, data, insist, key, name_for};
+use crate::hmac::of_another_program;
 
 /// More requests than it takes to know how far the nodes are.
 const FIRST: usize = 8;
@@ -26,14 +30,18 @@ const OF_THREE: Under = ("replicated-active", 3, 1);
 const OF_TWO: Under = ("spdz-tower", 2, 1);
 
 /// Nodes that take every distance for far.
-fn start((protocol, nodes, threshold): Under) -> TestCluster {
+fn start(under: Under) -> TestCluster {
+    start_with(under, LatencySettings { from_ms: 0, circuits: Some(32) }, 64)
+}
+
+/// Nodes with material for so many blocks, where requests take other material, too.
+fn start_with((protocol, nodes, threshold): Under, latency: LatencySettings, stock: usize) -> TestCluster {
     let mut cluster = TestCluster::define_with(protocol, nodes, threshold);
-    // Where requests take other material, too.
-    cluster.set_stock(64, 16);
+    cluster.set_stock(stock, 16);
     for path in &cluster.local.nodes {
         let mut node = NodeDir::open(path).expect("its directory");
         let mut settings = node.settings().clone();
-        settings.latency = LatencySettings { from_ms: 0, circuits: Some(32) };
+        settings.latency = latency.clone();
         node.set_settings(settings).expect("saved");
     }
     (0..nodes).for_each(|node| cluster.restart(node));
@@ -198,6 +206,66 @@ fn payment_commands_go_through_circuits() {
         let translated = || client.pay(&["from", "to"], &command);
         warm(&cluster, &|| assert_eq!(*translated().expect("paid").expect("it holds"), to[..]));
         assert_eq!(through(&cluster, || drop(translated())), 2, "{under:?}");
+    }
+}
+
+/// Round keys and check values of AES; those of Triple DES are selections of the key.
+#[test]
+fn keys_are_made_brought_along_and_unwrapped_through_circuits() {
+    for under in [OF_THREE, OF_TWO] {
+        let cluster = start(under);
+        let client = cluster.client();
+        client.generate(kek("kek", 32)).expect("a key");
+        client.import(wrappable("leaves", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
+        let number = Cell::new(0);
+        let name = || {
+            number.set(number.get() + 1);
+            format!("key-{}", number.get())
+        };
+        let new = |cipher: &str| key(&name(), cipher, &[Mode::Ecb]);
+        let check = |made: KeyInfo, cipher: &str, secret: &[u8]| {
+            let found = ecb(&client, &made.properties.name, Padding::None, &data(16)).expect("encrypted");
+            assert_eq!(found, Oracle::new(cipher, secret).ecb(&data(16)), "{under:?} {cipher}");
+        };
+        for cipher in ["aes-128", "aes-256"] {
+            let secret = data(if cipher == "aes-128" { 16 } else { 32 });
+            warm(&cluster, &|| drop(client.generate(new(cipher)).expect("made")));
+            check(few(&cluster, "import", || client.import(new(cipher), &secret)), cipher, &secret);
+            few(&cluster, "generate", || client.generate(new(cipher)));
+        }
+        let wrapped = client.wrap("kek", "leaves", Wrapping::Kw).expect("wrapped");
+        let unwrap = || client.unwrap("kek", &wrapped, Wrapping::Kw, new("aes-128"));
+        warm(&cluster, &|| drop(unwrap().expect("unwrapped")));
+        check(few(&cluster, "unwrap", unwrap), "aes-128", &data(16));
+    }
+}
+
+/// One takes hundreds of rounds.
+#[test]
+fn compressions_of_hashes_go_through_circuits_also_where_nodes_are_near() {
+    for under in [OF_THREE, OF_TWO] {
+        // Far means more than any distance.
+        let cluster = start_with(under, LatencySettings { from_ms: 60_000, circuits: Some(32) }, 1024);
+        let client = cluster.client();
+        insist(&|| client.import(key("hash", "hmac-sha-256", &[Mode::Hmac]), &data(40)));
+        client.import(key("block", "aes-128", &[Mode::Ecb]), &data(16)).expect("imported");
+        let of = |messages: &[Vec<u8>]| {
+            let all: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+            let codes = insist(&|| client.key("hash").and_then(|key| key.hmac(&all, 32)));
+            for (message, code) in messages.iter().zip(&codes) {
+                assert_eq!(code[..], of_another_program(&data(40), message), "{under:?} {}", message.len());
+            }
+        };
+        cluster.wait_until(|| through(&cluster, || of(&[data(3)])) > 0);
+        for (lengths, compressions) in
+            [(vec![55], 2), (vec![64], 3), (vec![119], 3), (vec![7, 7, 7, 7, 7], 10)]
+        {
+            cluster.wait_until(|| circuits(&cluster, 0).iter().all(|(_, left)| *left >= 16));
+            let messages: Vec<Vec<u8>> = lengths.iter().map(|len| data(*len)).collect();
+            assert_eq!(through(&cluster, || of(&messages)), compressions, "{under:?} {lengths:?}");
+        }
+        let block = || drop(ecb(&client, "block", Padding::None, &data(16)).expect("encrypted"));
+        assert_eq!(through(&cluster, block), 0, "few rounds");
     }
 }
 

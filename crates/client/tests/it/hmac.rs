@@ -25,7 +25,7 @@ fn code(client: &Client, name: &str, message: &[u8]) -> Result<Zeroizing<Vec<u8>
     Ok(client.key(name)?.hmac(&[message], 32)?.remove(0))
 }
 
-fn of_another_program(secret: &[u8], message: &[u8]) -> Vec<u8> {
+pub(crate) fn of_another_program(secret: &[u8], message: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("any length");
     mac.update(message);
     mac.finalize().into_bytes().to_vec()

@@ -20,8 +20,8 @@ pub(crate) enum HmacCircuit {
     Block(Additions),
     /// `schedule` and `state` to `state`.
     KnownBlock(Additions),
-    /// `hash` and `state` to `code`.
-    Code(Additions),
+    /// `hash` and `filling` to the `block` of the outer hash.
+    HashBlock,
     /// `block` and `filling` to `block`, of which so many bytes are those of the message.
     LastBlock(usize),
     /// `code` to its first bytes.
@@ -41,7 +41,7 @@ impl HmacCircuits {
                 HmacCircuit::States => hmac::states(),
                 HmacCircuit::Block(how) => hmac::block(how),
                 HmacCircuit::KnownBlock(how) => hmac::known_block(how),
-                HmacCircuit::Code(how) => hmac::code(how),
+                HmacCircuit::HashBlock => hmac::hash_block(),
                 HmacCircuit::LastBlock(bytes) => hmac::last_block(bytes),
                 HmacCircuit::Beginning(bytes) => hmac::beginning(bytes),
             };

@@ -1,5 +1,5 @@
-//! The circuits that nodes keep garbled in stock: a block of a cipher under expanded keys, and the key
-//! schedules of AES.
+//! The circuits that nodes keep garbled in stock: a block of a cipher under expanded keys, the key schedules
+//! of AES, and the compression of SHA-256.
 //!
 //! A circuit of the stock belongs to no key. So its round keys are inputs that each lane has for itself:
 //! lanes of one lot serve requests with different keys, and no wire gets labels of two of them.
@@ -14,20 +14,23 @@
 //! Blocks of DES and of Triple DES with two keys go through the circuits of Triple DES with three keys, and
 //! some cells of their round keys go in more than once ([`Way`]).
 //!
-//! A key schedule takes a key in two halves, so that it has two inputs as a block has.
+//! A key schedule takes a key in two halves, so that it has two inputs as a block has. A compression takes a
+//! block of a message and a state. A block that everybody knows goes through the same circuit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use polyclave_cipher::Direction::{self, Decrypt, Encrypt};
+use polyclave_cipher::hmac::{self, Additions};
 use polyclave_cipher::independent::{self, Independent};
 use polyclave_cipher::{AnyMap, Builder, Cipher, Circuit, Compiled, CompiledPort, Port};
 use polyclave_cipher::{boolean, catalog, compile, modes};
 
+use super::LANES;
 use crate::interface::stock::{Kind, Purpose};
 
 /// How many circuits are kept.
-pub const COUNT: usize = 11;
+pub const COUNT: usize = 12;
 
 /// A circuit of which nodes keep garbled ones.
 pub struct Kept {
@@ -48,6 +51,8 @@ enum What {
     Block(Direction),
     /// `key` to `round_keys`.
     KeySchedule,
+    /// `block` and `state` to `state`, of a hash.
+    Compression,
 }
 
 /// How what a cipher computes goes through a kept circuit.
@@ -66,6 +71,8 @@ pub enum KeyCells {
     OfRoundKeys(Vec<usize>),
     /// Of a key, in halves.
     Halves([Vec<usize>; 2]),
+    /// None of a key: all of a state, beside a block.
+    State,
 }
 
 /// Ciphers that have no circuit of their own: DES is Triple DES with one key three times.
@@ -76,7 +83,8 @@ const THROUGH_OTHERS: [(&str, &str, &[usize]); 2] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     pub ands: usize,
-    /// Bits of the block, and of the cells of round keys that go in; or of the halves of a key.
+    /// Bits of the block, and of the cells of round keys that go in; or of the halves of a key; or of a block
+    /// and a state.
     pub inputs: [usize; 2],
     pub outputs: usize,
 }
@@ -93,6 +101,7 @@ static KEPT: [Kept; COUNT] = [
     Kept::new(8, "garbled key schedules of AES-128", "aes-128", What::KeySchedule, schedule(40, 16, 11)),
     Kept::new(9, "garbled key schedules of AES-192", "aes-192", What::KeySchedule, schedule(32, 24, 13)),
     Kept::new(10, "garbled key schedules of AES-256", "aes-256", What::KeySchedule, schedule(52, 32, 15)),
+    Kept::new(11, "garbled compressions of SHA-256", hmac::NAME, What::Compression, SHA_256),
 ];
 
 const ENCRYPT: What = What::Block(Encrypt);
@@ -107,6 +116,8 @@ const fn aes(ands: usize, key_bytes: usize) -> Size {
 const fn schedule(s_boxes: usize, key_bytes: usize, round_keys: usize) -> Size {
     Size { ands: 34 * s_boxes, inputs: [4 * key_bytes; 2], outputs: 128 * round_keys }
 }
+
+const SHA_256: Size = Size { ands: 22_520, inputs: [512, 256], outputs: 256 };
 
 const DES: Size = Size { ands: 7920, inputs: [64, 3 * 56], outputs: 64 };
 
@@ -125,25 +136,32 @@ impl Kept {
         Kind { name: self.name, purpose: Purpose::Circuits, item_bytes, per_block: 1 }
     }
 
-    /// Whether it is of a block, and not a key schedule.
+    /// Whether it is of a block of a cipher.
     pub fn is_of_block(&self) -> bool {
-        self.what != What::KeySchedule
+        matches!(self.what, What::Block(_))
+    }
+
+    /// The most lanes that go through such circuits together. A key that is the same in all lanes is expanded
+    /// once.
+    pub(super) fn most_lanes(&self) -> usize {
+        if self.what == What::KeySchedule { 1 } else { LANES }
     }
 
     /// The circuit of bits, for one lane: of the block, and of the cells of round keys that go in; or of both
     /// halves of a key.
     pub fn compiled(&self) -> &Compiled {
         self.compiled.get_or_init(|| {
-            let cipher = found(self.cipher);
-            let circuit = self.what.of(&cipher);
-            let of_bits = boolean::expand(&circuit);
+            let circuit = self.what.of(self.cipher);
             let of_lanes = match self.what {
                 What::Block(_) => {
-                    let (keys, width) = (independent_bits(&cipher), usize::from(circuit.inputs()[1].bits));
+                    let keys = independent_bits(&found(self.cipher));
+                    let width = usize::from(circuit.inputs()[1].bits);
                     let (cells, kept) = kept_cells(&keys, width);
-                    of_block(&of_bits, &boolean::expand(&keys.whole), cells.len() * width, &kept)
+                    let whole = boolean::expand(&keys.whole);
+                    of_block(&boolean::expand(&circuit), &whole, cells.len() * width, &kept)
                 }
-                What::KeySchedule => of_halves(&of_bits),
+                What::KeySchedule => of_halves(&boolean::expand(&circuit)),
+                What::Compression => boolean::expand(&circuit),
             };
             compile(&of_lanes, &AnyMap)
         })
@@ -162,8 +180,8 @@ impl Kept {
 }
 
 impl Way {
-    /// Of a circuit of a node, if there is one: of a cipher itself, or of the cipher on the sum of several
-    /// blocks (CBC, CMAC).
+    /// Of a circuit of a node, if there is one: of a cipher itself, of the cipher on the sum of several
+    /// blocks (CBC, CMAC), or of a hash.
     pub fn of(circuit: &[u8; 32]) -> Option<&'static Way> {
         static WAYS: OnceLock<HashMap<[u8; 32], Arc<Way>>> = OnceLock::new();
         let ways = WAYS.get_or_init(|| {
@@ -178,34 +196,42 @@ impl Way {
 
     /// The circuits of nodes that take it.
     fn circuits(&self) -> Vec<Arc<Circuit>> {
-        let (cipher, what) = (found(self.cipher), self.kept.what);
-        let mut circuits = vec![what.of(&cipher)];
-        if what == ENCRYPT {
-            circuits.extend([modes::chain(&cipher), modes::last_of_cmac(&cipher)].map(Arc::new));
+        let mut circuits = vec![self.kept.what.of(self.cipher)];
+        match self.kept.what {
+            ENCRYPT => {
+                let cipher = found(self.cipher);
+                circuits.extend([modes::chain(&cipher), modes::last_of_cmac(&cipher)].map(Arc::new));
+            }
+            What::Compression => {
+                use Additions::{FewAnds, FewLevels};
+                let others =
+                    [hmac::block(FewLevels), hmac::known_block(FewAnds), hmac::known_block(FewLevels)];
+                circuits.extend(others.map(Arc::new));
+            }
+            What::Block(_) | What::KeySchedule => {}
         }
         circuits
     }
 
-    /// Which cells of the round keys or of the key go in.
+    /// Which cells of the round keys, of the key or of the state go in.
     pub fn key_cells(&self) -> &KeyCells {
         &self.of_key().0
     }
 
-    /// The port of round keys, or of the key, of a circuit that takes this way.
+    /// The port of round keys, of the key or of the state of a circuit that takes this way.
     pub fn key(&self) -> &CompiledPort {
         &self.of_key().1
     }
 
     fn of_key(&self) -> &(KeyCells, CompiledPort) {
         self.of_key.get_or_init(|| {
-            let cipher = found(self.cipher);
-            let circuit = self.kept.what.of(&cipher);
+            let circuit = self.kept.what.of(self.cipher);
             let Port { name, cells, bits, uniform } =
                 circuit.inputs().last().expect("it takes a key").clone();
             let count = cells.len();
             let goes_in = match self.kept.what {
                 What::Block(_) => {
-                    let (cells, _) = kept_cells(&independent_bits(&cipher), usize::from(bits));
+                    let (cells, _) = kept_cells(&independent_bits(&found(self.cipher)), usize::from(bits));
                     // All keys of a cipher have as many.
                     let of_one = cells.len() / (1 + self.keys.iter().max().expect("it takes a key"));
                     let of_key = |key: &usize| &cells[of_one * key..][..of_one];
@@ -214,6 +240,7 @@ impl Way {
                 What::KeySchedule => {
                     KeyCells::Halves([(0..count / 2).collect(), (count / 2..count).collect()])
                 }
+                What::Compression => KeyCells::State,
             };
             (goes_in, CompiledPort { name, bits, uniform, cells: vec![Vec::new(); count] })
         })
@@ -222,10 +249,11 @@ impl Way {
 
 impl What {
     /// Of a cipher that has it.
-    fn of(self, cipher: &Cipher) -> Arc<Circuit> {
+    fn of(self, cipher: &str) -> Arc<Circuit> {
         match self {
-            What::Block(direction) => cipher.circuit(direction).expect("the cipher has an inverse"),
-            What::KeySchedule => cipher.key_schedule.clone(),
+            What::Block(direction) => found(cipher).circuit(direction).expect("the cipher has an inverse"),
+            What::KeySchedule => found(cipher).key_schedule,
+            What::Compression => Arc::new(hmac::block(Additions::FewAnds)),
         }
     }
 }
@@ -306,7 +334,11 @@ mod tests {
                 circuits += 1;
             }
         }
-        assert_eq!(circuits, 4 * (4 + THROUGH_OTHERS.len()) + 3, "of six ciphers, and three schedules");
+        assert_eq!(
+            circuits,
+            4 * (4 + THROUGH_OTHERS.len()) + 3 + 4,
+            "of six ciphers, three schedules and SHA-256"
+        );
     }
 
     #[test]
@@ -314,7 +346,7 @@ mod tests {
         for way in KEPT.iter().flat_map(Kept::ways) {
             let KeyCells::OfRoundKeys(key_cells) = way.key_cells() else { continue };
             let (kept, cipher) = (way.kept, found(way.cipher));
-            let circuit = kept.what.of(&cipher);
+            let circuit = kept.what.of(way.cipher);
             let key: Vec<u8> = (0..cipher.key_bytes).map(|i| (i as u8).wrapping_mul(157) ^ 0xc3).collect();
             let round_keys = ran(&cipher.key_schedule, &[&key]);
             let port = &circuit.inputs()[1];

@@ -23,7 +23,7 @@ mod session;
 
 use std::sync::Arc;
 
-use polyclave_cipher::{Compiled, CompiledPort};
+use polyclave_cipher::{Cells, Compiled, CompiledPort, hmac};
 use zeroize::Zeroizing;
 
 pub use config::{FewRoundsConfig, GarblesConfig};
@@ -103,8 +103,7 @@ impl<G: Garbles> FewRounds<G> {
 
     /// Circuits for some lanes, if there are any for this computation.
     fn take(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Option<Taken<G>>> {
-        // A key that is the same in all lanes is expanded once.
-        let fits = |way: &&Way| lanes <= if way.kept.is_of_block() { LANES } else { 1 };
+        let fits = |way: &&Way| lanes <= way.kept.most_lanes();
         let Some(way) = Way::of(&compiled.digest()).filter(fits) else { return Ok(None) };
         Ok(self.take_kept(&[(way.kept, lanes)], net)?.map(|mut circuits| (way, circuits.remove(0))))
     }
@@ -130,8 +129,8 @@ impl<G: Garbles> FewRounds<G> {
         restored.collect::<Result<Vec<_>>>().map(Some)
     }
 
-    /// The block, and the cells of round keys that go in; or both halves of a key. What is added to a block
-    /// is added before.
+    /// The block, and the cells of round keys that go in; or both halves of a key; or a block of a message
+    /// and a state. What is added to a block is added before.
     fn values(
         &mut self,
         way: &Way,
@@ -140,9 +139,19 @@ impl<G: Garbles> FewRounds<G> {
         lanes: usize,
         net: &mut dyn Net,
     ) -> Result<[Value<Shared<G>>; 2]> {
-        if let (KeyCells::Halves(_), [port], [key]) = (way.key_cells(), ports, inputs) {
-            let key = self.garbled.share(port, key, lanes, net)?;
-            return self.halves(way, port, &key);
+        match (way.key_cells(), ports, inputs) {
+            (KeyCells::Halves(_), [port], [key]) => {
+                let key = self.garbled.share(port, key, lanes, net)?;
+                return self.halves(way, port, &key);
+            }
+            (KeyCells::State, [of_block, of_state], [block, state]) => {
+                let block = match block {
+                    Input::Public(schedule) => Value::Public(hash_blocks(schedule)?),
+                    block => Value::Shared(self.garbled.share(of_block, block, lanes, net)?),
+                };
+                return Ok([block, Value::Shared(self.garbled.share(of_state, state, lanes, net)?)]);
+            }
+            _ => {}
         }
         let is_of_key = |(port, _): &(&CompiledPort, &Input<'_, Shared<G>>)| port.uniform;
         let (keys, blocks): (Vec<_>, Vec<_>) = ports.iter().zip(inputs).partition(is_of_key);
@@ -186,6 +195,17 @@ impl<G: Garbles> FewRounds<G> {
         };
         Ok(Value::Shared(self.garbled.cells(round_keys, port, cells)?))
     }
+}
+
+/// Blocks that everybody knows, from their schedules.
+fn hash_blocks(schedules: &Cells) -> Result<Cells> {
+    let bytes = schedules.to_blocks();
+    let (schedules, rest) = bytes.as_chunks::<{ hmac::SCHEDULE }>();
+    if !rest.is_empty() {
+        return Err(Error::misuse("a block that everybody knows is given by its schedule"));
+    }
+    let blocks: Vec<u8> = schedules.iter().flat_map(hmac::scheduled).collect();
+    Cells::from_blocks(8 * hmac::BLOCK, 1, &blocks).map_err(|error| Error::Misuse(error.to_string()))
 }
 
 /// All parties make circuits of one form. A program of another release may garble another circuit for the

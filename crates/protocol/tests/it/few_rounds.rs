@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use polyclave_cipher::hmac::{self, Additions};
 use polyclave_cipher::{Cells, Cipher, Circuit, CompiledPort, Direction, Port, catalog, compile, modes};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
@@ -215,9 +216,12 @@ pub(crate) fn circuits() -> Vec<(&'static str, Circuit)> {
     ]
 }
 
+pub(crate) const OF_SHA_256: &str = "garbled compressions of SHA-256";
+
 #[test]
 fn blocks_of_every_cipher_take_two_rounds_with_circuits_and_more_without_and_are_the_same() {
-    for (name, circuit) in circuits() {
+    let of_a_hash = [(OF_SHA_256, hmac::block(Additions::FewLevels))];
+    for (name, circuit) in circuits().into_iter().chain(of_a_hash) {
         for lanes in [1, 3] {
             let right = expected(&circuit, lanes);
             let outcomes = run_parties(3, |net| {
@@ -259,6 +263,48 @@ fn a_public_block_needs_no_labels_of_three_components() {
         client_learns(&config, &message, net)
     });
     assert!(outcomes.into_iter().all(|outcome| outcome == Ok(right.clone())));
+}
+
+/// The state behind a block that everybody knows, in two lanes. Returns what the client learns, and the
+/// rounds.
+pub(crate) fn behind_a_known_block<C: ServiceConfig>(
+    config: &C,
+    how: Additions,
+    net: &mut dyn Net,
+) -> Result<(Vec<u8>, u64)> {
+    let setup = config.setup(net)?;
+    let mut protocol = joined(config, &setup, &[(OF_SHA_256, 2)], net)?;
+    let compiled = compile(&hmac::known_block(how), &protocol);
+    let state = given(config, &mut protocol, &noise("state", 2 * 32), &compiled.inputs()[1], net)?;
+    let schedules = Cells::from_blocks(8 * hmac::SCHEDULE, 1, &schedules()).expect("whole bytes");
+    let before = protocol.tally();
+    let batch = prepare(&mut protocol, &compiled, 2, net)?;
+    let inputs = [Input::Public(&schedules), Input::Shared(&state)];
+    let output = evaluate(&mut protocol, &compiled, 2, &inputs, batch, net)?.remove(0);
+    let after = protocol.tally();
+    let rounds = after.input.rounds + after.online.rounds - before.input.rounds - before.online.rounds;
+    let message = protocol.reveal_to_client(&output, net)?;
+    Ok((client_learns(config, &message, net)?, rounds))
+}
+
+fn schedules() -> Vec<u8> {
+    let blocks = noise("block", 2 * hmac::BLOCK);
+    blocks.as_chunks().0.iter().flat_map(hmac::schedule).collect()
+}
+
+pub(crate) fn states_behind_known_blocks() -> Vec<u8> {
+    let circuit = hmac::known_block(Additions::FewAnds);
+    in_the_clear(&circuit, &[&schedules(), &noise("state", 2 * 32)])
+}
+
+#[test]
+fn a_block_of_a_message_that_everybody_knows_goes_through_the_circuit_of_any_block() {
+    for how in [Additions::FewAnds, Additions::FewLevels] {
+        let outcomes = run_parties(3, |net| behind_a_known_block(&FewRoundsConfig::default(), how, net));
+        for outcome in outcomes {
+            assert_eq!(outcome, Ok((states_behind_known_blocks(), 2 * 2)), "{how:?}");
+        }
+    }
 }
 
 /// Bytes that each party sends with a public block, of which the key is shared.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+use polyclave_cipher::hmac::{self, Additions};
 use polyclave_cipher::{Cells, catalog as ciphers, compile, modes};
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::evaluate::{evaluate, prepare};
@@ -21,7 +22,8 @@ use crate::clear::in_the_clear;
 use crate::clients::{client_learns, noise};
 use crate::depth::{Deep, UnderWay};
 use crate::few_rounds::{
-    Claims, circuits, computed, expected, given, joined, secrets_of, sent_with_a_block, session, shelf,
+    Claims, OF_SHA_256, behind_a_known_block, circuits, computed, expected, given, joined, secrets_of,
+    sent_with_a_block, session, shelf, states_behind_known_blocks,
 };
 
 fn config() -> AnyServiceConfig {
@@ -57,6 +59,25 @@ fn blocks_of_every_cipher_take_three_rounds_with_circuits_and_more_without_and_a
             assert_eq!(rounds, ROUNDS - 1 + lanes as u64, "{}", circuit.name());
             assert!(without == expected(&circuit, 2) && more >= 30, "{}: {more}", circuit.name());
         }
+    }
+}
+
+/// In rounds it would take more triples than a test should make.
+#[test]
+fn a_compression_of_a_hash_takes_three_rounds_also_of_a_block_that_everybody_knows() {
+    let circuit = hmac::block(Additions::FewAnds);
+    let right = expected(&circuit, 1);
+    let outcomes = run_parties(2, |net| {
+        let config = config();
+        let setup = config.setup(net)?;
+        let mut protocol = joined(&config, &setup, &[(OF_SHA_256, 1)], net)?;
+        let block = computed(&config, &mut protocol, &circuit, 1, net)?;
+        Ok((block, behind_a_known_block(&config, Additions::FewAnds, net)?))
+    });
+    for outcome in outcomes {
+        let (block, known) = outcome.expect("honest nodes finish");
+        assert_eq!(block, (right.clone(), ROUNDS));
+        assert_eq!(known, (states_behind_known_blocks(), ROUNDS + 1));
     }
 }
 

@@ -1,9 +1,12 @@
 //! Single requests as users make them, and how long they take.
 
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use polyclave_api::{MAX_BLOCKS, MAX_SMALL_BLOCKS, Mode, NewKey, Usage, Wrapping};
+use polyclave_cipher::hmac;
 use polyclave_client::{Client, KeyHandle, Padding};
 use polyclave_payments::{Command, Purpose};
 use serde::Serialize;
@@ -27,9 +30,17 @@ pub enum Kind {
     Pin,
     /// A key of AES-128 wrapped under one of AES-256.
     Wrap,
+    /// The code of HMAC-SHA-256 of 64 bytes. Only if it is named: it takes hundreds of rounds.
+    Hmac,
+    /// A new key of AES-128. Only if it is named.
+    Key,
 }
 
 impl Kind {
+    /// What is measured if nothing is named.
+    pub(super) const USUAL: [Kind; 6] =
+        [Kind::Sealed, Kind::Gcm, Kind::Ecb, Kind::Cmac, Kind::Pin, Kind::Wrap];
+
     pub(super) fn title(self) -> &'static str {
         match self {
             Kind::Sealed => "one block sealed",
@@ -38,6 +49,8 @@ impl Kind {
             Kind::Cmac => "MAC of one block",
             Kind::Pin => "a PIN translated",
             Kind::Wrap => "a key wrapped",
+            Kind::Hmac => "HMAC of 64 bytes",
+            Kind::Key => "a key made",
         }
     }
 }
@@ -87,6 +100,8 @@ pub(super) struct Requests<'c> {
     handles: Vec<(Kind, KeyHandle<'c>)>,
     /// A PIN under the first of the keys for PINs.
     pin_block: Vec<u8>,
+    /// How many keys were made by requests.
+    made: AtomicU32,
 }
 
 const PAN: &str = "1122334455667788";
@@ -100,11 +115,11 @@ impl<'c> Requests<'c> {
             client.generate(key.clone()).with_context(|| format!("cannot make the key {}", key.name))?;
         }
         let of_one = began.elapsed() / keys.len() as u32;
-        let of_blocks = [(Kind::Gcm, "gcm"), (Kind::Ecb, "ecb"), (Kind::Cmac, "cmac")];
+        let of_blocks = [(Kind::Gcm, "gcm"), (Kind::Ecb, "ecb"), (Kind::Cmac, "cmac"), (Kind::Hmac, "hmac")];
         let handles = of_blocks.into_iter().filter(|(kind, _)| kinds.contains(kind));
         let handles = handles.map(|(kind, what)| Ok((kind, client.key(&format!("{name}-{what}"))?)));
         let handles = handles.collect::<Result<_>>()?;
-        let mut requests = Requests { client, name, handles, pin_block: Vec::new() };
+        let mut requests = Requests { client, name, handles, pin_block: Vec::new(), made: AtomicU32::new(0) };
         if !kinds.contains(&Kind::Pin) {
             return Ok((requests, of_one));
         }
@@ -140,6 +155,11 @@ impl<'c> Requests<'c> {
             Kind::Gcm => drop(self.handle(kind)?.gcm().encrypt(&BLOCK)?),
             Kind::Ecb => drop(self.handle(kind)?.ecb().padding(Padding::None).encrypt(&BLOCK)?),
             Kind::Cmac => drop(self.handle(kind)?.cmac(&BLOCK)?),
+            Kind::Hmac => drop(self.handle(kind)?.hmac(&[&[7; 64]], 32)?),
+            Kind::Key => {
+                let name = made(&self.name, self.made.fetch_add(1, Relaxed));
+                self.client.generate(NewKey::for_modes(&name, "aes-128", &[Mode::Gcm], MAX_BLOCKS))?;
+            }
             Kind::Pin => {
                 let incoming = serde_json::json!({
                     "format": "iso0", "block": hex::encode(&self.pin_block), "key": "direct",
@@ -155,6 +175,12 @@ impl<'c> Requests<'c> {
             }
         }
         Ok(())
+    }
+
+    /// Deletes the keys that requests made.
+    pub(super) fn delete_made(&self) -> Result<()> {
+        (0..self.made.load(Relaxed))
+            .try_for_each(|number| Ok(drop(self.client.delete(&made(&self.name, number))?)))
     }
 
     fn handle(&self, kind: Kind) -> Result<&KeyHandle<'c>> {
@@ -179,6 +205,11 @@ impl<'c> Requests<'c> {
     }
 }
 
+/// The name of a key that a request makes.
+fn made(name: &str, number: u32) -> String {
+    format!("{name}-made-{number}")
+}
+
 /// Deletes the keys of this name that are there.
 pub(super) fn delete_keys(client: &Client, name: &str, kinds: &[Kind]) -> Result<()> {
     keys(name, kinds).iter().try_for_each(|key| client.delete(&key.name).map(drop))?;
@@ -196,7 +227,8 @@ fn keys(name: &str, kinds: &[Kind]) -> Vec<NewKey> {
         ..key(what, "3des-ede2", &[], MAX_SMALL_BLOCKS)
     };
     let of_kind = |kind: &Kind| match kind {
-        Kind::Sealed | Kind::Gcm => Vec::new(),
+        Kind::Sealed | Kind::Gcm | Kind::Key => Vec::new(),
+        Kind::Hmac => vec![key("hmac", hmac::NAME, &[Mode::Hmac], MAX_BLOCKS)],
         Kind::Ecb => vec![of_mode(Mode::Ecb)],
         Kind::Cmac => vec![of_mode(Mode::Cmac)],
         Kind::Wrap => {
@@ -229,6 +261,6 @@ mod tests {
             |kinds: &[Kind]| -> Vec<String> { keys("k", kinds).into_iter().map(|key| key.name).collect() };
         assert_eq!(names(&[Kind::Sealed, Kind::Gcm]), ["k-gcm"]);
         assert_eq!(names(&[Kind::Ecb, Kind::Wrap]), ["k-gcm", "k-ecb", "k-wrapping"]);
-        assert_eq!(names(Kind::value_variants()).len(), 7);
+        assert_eq!(names(Kind::value_variants()).len(), 8);
     }
 }

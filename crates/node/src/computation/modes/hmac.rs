@@ -157,8 +157,13 @@ impl Mode for Codes {
         for block in self.given()..self.blocks() {
             state = self.push_filling(block, &state, how, at)?;
         }
-        let code = at.hmac_circuit(HmacCircuit::Code(how))?;
-        let codes = at.without_key(&code, self.messages, &[Input::Shared(&state), Input::Shared(&outer)])?;
+        let hash = at.hmac_circuit(HmacCircuit::HashBlock)?;
+        let filling = self.in_each_lane(&hmac::filling(hmac::CODE as u64, 0))?;
+        let inputs = [Input::Shared(&state), Input::Public(&filling)];
+        let block = at.rearranged(&hash, self.messages, &inputs)?;
+        let circuit = at.hmac_circuit(HmacCircuit::Block(how))?;
+        let inputs = [Input::Shared(&block), Input::Shared(&outer)];
+        let codes = at.without_key(&circuit, self.messages, &inputs)?;
         let beginning = at.hmac_circuit(HmacCircuit::Beginning(self.code_bytes))?;
         let codes = at.rearranged(&beginning, self.messages, &[Input::Shared(&codes)])?;
         Ok(Answer::data(at.protocol.reveal_to_client(&codes, at.net)?))
