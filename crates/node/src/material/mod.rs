@@ -4,6 +4,7 @@
 
 pub(crate) mod delivery;
 pub(crate) mod epoch;
+mod filling_order;
 mod guard;
 pub(crate) mod preparation;
 pub(crate) mod quarantine;

@@ -163,7 +163,7 @@ pub(crate) fn next_lot(material: &Material) -> Option<Preparation> {
     lacking_kind(material).or_else(|| delivery::next(material))
 }
 
-/// Finds a kind with too few items in stock, the emptiest first, and how many items to make of it in one run.
+/// Finds a kind with too few items in stock, and how many items to make of it in one run.
 fn lacking_kind(material: &Material) -> Option<Preparation> {
     let epoch = material.epoch()?;
     if !material.role().serves() || !material.network.is_complete() || !material.may_use_mac_key() {
@@ -185,10 +185,12 @@ fn lacking_kind(material: &Material) -> Option<Preparation> {
             let run = run.min(*claiming.fitting(&epoch.lots, target).end());
             // At least one block, so that a small request does not cause a run each time.
             let count = all.saturating_sub(left).clamp(per_block, run.max(per_block));
-            (left * FULL / all.max(1), at, count)
+            ((at, left * FULL / all.max(1)), count)
         })
     });
-    let (_, at, count) = lacking.min()?;
+    let (levels, counts): (Vec<_>, Vec<_>) = lacking.unzip();
+    let at = material.filling_order.next(&levels)?;
+    let count = counts[levels.iter().position(|(kind, _)| *kind == at)?];
     Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()?, request: None })
 }
 

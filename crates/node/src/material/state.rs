@@ -14,6 +14,7 @@ use crate::Result;
 use crate::audit::logbook::Logbook;
 use crate::error::system;
 use crate::material::epoch::Epoch;
+use crate::material::filling_order::FillingOrder;
 use crate::material::refresh::{self, Refresh};
 use crate::material::setup::{self, LoadedSetup};
 use crate::material::strategy::MaterialStrategy;
@@ -76,6 +77,7 @@ pub(crate) struct Material {
     pub(super) uncounted: Mutex<Guesses>,
     pub(super) filling: Mutex<()>,
     pub(super) under_way: UnderWay,
+    pub(super) filling_order: FillingOrder,
     /// Blocks that went through garbled circuits.
     pub(super) through_circuits: Arc<AtomicU64>,
     pub(super) refresh: Refresh,
@@ -120,6 +122,7 @@ impl Material {
             uncounted: Mutex::default(),
             filling: Mutex::default(),
             under_way: UnderWay::default(),
+            filling_order: FillingOrder::default(),
             through_circuits: Arc::default(),
             refresh: Refresh::default(),
             heard: AtomicU64::default(),
