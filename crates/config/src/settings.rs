@@ -153,7 +153,8 @@ impl StockSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LatencySettings {
-    /// So many milliseconds there and back between nodes are far.
+    /// So many milliseconds there and back between nodes are far. Short messages of HMAC take circuits at any
+    /// distance.
     pub from_ms: u32,
     /// How many circuits the nodes keep for each cipher that is asked for, about 180 kB each for AES-128,
     /// 250 kB for Triple DES and 720 kB for HMAC, between two nodes 430, 600 and 1,700 kB; 0 for none. If

@@ -1,7 +1,7 @@
 //! Three nodes under `replicated-active`, and two under `spdz-tower`, that think they are far from each
 //! other: a few blocks at a time go through garbled circuits, in every mode, and nobody gets a wrong one.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use polyclave_api::{KeyInfo, Mode, NewKey, Reason, Right, Usage, Wrapping};
 use polyclave_client::{Client, Error, Padding, Result};
@@ -233,6 +233,15 @@ fn keys_are_made_brought_along_and_unwrapped_through_circuits() {
             check(few(&cluster, "import", || client.import(new(cipher), &secret)), cipher, &secret);
             few(&cluster, "generate", || client.generate(new(cipher)));
         }
+        // Its hash key and its subkeys are made through circuits, too.
+        let of_messages = key(&name(), "aes-128", &[Mode::Gcm, Mode::Cmac]);
+        let made = few(&cluster, "import", || client.import(of_messages, &data(16))).properties.name;
+        let message = gcm(&client, &made, b"to", &data(33)).expect("encrypted");
+        let (others, same) = (TestCluster::shared(), format!("{}-{made}", under.0));
+        others.client().import(key(&same, "aes-128", &[Mode::Gcm, Mode::Cmac]), &data(16)).expect("imported");
+        assert_eq!(ungcm(&others.client(), &same, b"to", &message).expect("authentic"), data(33));
+        let code = cmac(&others.client(), &same, &data(40)).expect("computed");
+        assert_eq!(cmac(&client, &made, &data(40)).expect("computed"), code);
         let wrapped = client.wrap("kek", "leaves", Wrapping::Kw).expect("wrapped");
         let unwrap = || client.unwrap("kek", &wrapped, Wrapping::Kw, new("aes-128"));
         warm(&cluster, &|| drop(unwrap().expect("unwrapped")));
@@ -376,6 +385,45 @@ fn nodes_that_are_near_make_no_circuits() {
     assert!(latency.round_trip_ms.is_some() && latency.blocks == 0, "{latency:?}");
     assert_eq!(latency.at_once, 0, "rounds of a hello are short here, and a channel need not be closed");
     assert!(status.stock.is_empty(), "{:?}", status.stock);
+}
+
+/// A key of which a check fails is not stored.
+#[test]
+fn a_node_that_cheats_in_circuits_makes_no_key_wrong() {
+    for (under, cheater, finder) in [(OF_THREE, 1, 2), (OF_TWO, 0, 1)] {
+        let mut cluster = start(under);
+        let client = cluster.client();
+        cluster.stop(cheater);
+        start_cheating(&mut cluster, cheater, Cheat::InCircuits);
+        cluster.wait_until_ready();
+        let (number, kept) = (Cell::new(0), RefCell::new(Vec::new()));
+        cluster.wait_until(|| {
+            number.set(number.get() + 1);
+            let name = format!("key-{}", number.get());
+            match client.import(key(&name, "aes-128", &[Mode::Ecb]), &data(16)) {
+                // In rounds, while there are no circuits yet.
+                Ok(_) => {
+                    kept.borrow_mut().push(name);
+                    false
+                }
+                Err(Error::Refused { refusal, .. }) => refusal.reason == Reason::Quarantined,
+                Err(_) => false,
+            }
+        });
+        cluster.wait_until(|| status(&cluster, finder).quarantine.is_some());
+        cluster.stop(cheater);
+        cluster.restart(cheater);
+        cluster.refresh();
+        let right = Oracle::new("aes-128", &data(16)).ecb(&data(16));
+        assert!(!kept.borrow().is_empty(), "{under:?}");
+        for name in kept.borrow().iter().chain([&format!("key-{}", number.get())]) {
+            let found = insist(&|| match ecb(&client, name, Padding::None, &data(16)) {
+                Err(Error::Refused { refusal, .. }) if refusal.reason == Reason::NoSuchKey => Ok(None),
+                found => found.map(Some),
+            });
+            assert!(found.is_none_or(|found| found == right), "{under:?}, {name}");
+        }
+    }
 }
 
 /// Whichever node it is: a garbler changes labels, the evaluator what it tells of the output.

@@ -1,8 +1,9 @@
 //! Which kind of material is made next, of those that lack some.
 //!
-//! Nearly empty kinds come before fuller ones, since requests find nothing of them soon. Among kinds that are
-//! about as empty, the one that was made longest ago is next. So a kind that requests drain as fast as it is
-//! made does not keep the others from being made once they are as empty.
+//! A kind that a session waits for comes first. Nearly empty kinds come before fuller ones, since requests
+//! find nothing of them soon. Among kinds that are about as empty, the one that was made longest ago is next.
+//! So a kind that requests drain as fast as it is made does not keep the others from being made once they are
+//! as empty.
 
 use parking_lot::Mutex;
 
@@ -22,13 +23,26 @@ struct Runs {
     latest: Vec<u64>,
 }
 
+/// A kind of which some items are missing.
+#[derive(Clone, Copy)]
+pub(super) struct Lacking {
+    /// Its number.
+    pub(super) kind: usize,
+    /// Whether a session waits for such items.
+    pub(super) is_waited_for: bool,
+    /// What is there, in thousandths of what is to be there.
+    pub(super) level: usize,
+}
+
 impl FillingOrder {
-    /// Takes the next of these kinds: numbers, and levels in thousandths.
-    pub(super) fn next(&self, lacking: &[(usize, usize)]) -> Option<usize> {
+    /// Takes the next of these kinds.
+    pub(super) fn next(&self, lacking: &[Lacking]) -> Option<usize> {
         let mut runs = self.0.lock();
         let latest = |kind: &usize| runs.latest.get(*kind).copied().unwrap_or_default();
-        let order = |(kind, level): &&(usize, usize)| (level * PARTS / FULL, latest(kind), *level, *kind);
-        let (next, _) = *lacking.iter().min_by_key(order)?;
+        let order = |Lacking { kind, is_waited_for, level }: &&Lacking| {
+            (!is_waited_for, level * PARTS / FULL, latest(kind), *level, *kind)
+        };
+        let next = lacking.iter().min_by_key(order)?.kind;
         runs.begun += 1;
         let begun = runs.begun;
         if runs.latest.len() <= next {
@@ -43,12 +57,16 @@ impl FillingOrder {
 mod tests {
     use super::*;
 
+    fn lacking<const N: usize>(kinds: [(usize, usize); N]) -> [Lacking; N] {
+        kinds.map(|(kind, level)| Lacking { kind, is_waited_for: false, level })
+    }
+
     #[test]
     fn a_nearly_empty_kind_comes_before_a_fuller_one() {
         let order = FillingOrder::default();
         assert_eq!(order.next(&[]), None);
         for _ in 0..3 {
-            assert_eq!(order.next(&[(0, 600), (5, 10), (2, 999)]), Some(5));
+            assert_eq!(order.next(&lacking([(0, 600), (5, 10), (2, 999)])), Some(5));
         }
     }
 
@@ -56,8 +74,16 @@ mod tests {
     fn kinds_that_are_about_as_empty_take_turns_and_the_emptier_one_begins() {
         let order = FillingOrder::default();
         // The first is drained as fast as it is made.
-        let made: Vec<usize> = (0..6).filter_map(|_| order.next(&[(1, 0), (4, 200), (7, 240)])).collect();
-        assert_eq!(made, [1, 4, 7, 1, 4, 7]);
-        assert_eq!(order.next(&[(1, 0), (9, 100)]), Some(9), "it has never been made");
+        let made = |_| order.next(&lacking([(1, 0), (4, 200), (7, 240)]));
+        assert_eq!((0..6).filter_map(made).collect::<Vec<_>>(), [1, 4, 7, 1, 4, 7]);
+        assert_eq!(order.next(&lacking([(1, 0), (9, 100)])), Some(9), "it has never been made");
+    }
+
+    #[test]
+    fn a_kind_for_which_a_session_waits_comes_first() {
+        let order = FillingOrder::default();
+        let mut kinds = lacking([(1, 0), (4, 900)]);
+        kinds[1].is_waited_for = true;
+        assert_eq!([(); 2].map(|()| order.next(&kinds)), [Some(4); 2]);
     }
 }

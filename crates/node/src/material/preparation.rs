@@ -27,6 +27,7 @@ use polyclave_transport::TlsNet;
 
 use crate::Result;
 use crate::material::epoch::{Epoch, LONGEST_MEETING, meet};
+use crate::material::filling_order::Lacking;
 use crate::material::state::Material;
 use crate::material::stock::MAX_BYTES_AT_ONCE;
 use crate::material::stock::claiming::FULL;
@@ -185,12 +186,13 @@ fn lacking_kind(material: &Material) -> Option<Preparation> {
             let run = run.min(*claiming.fitting(&epoch.lots, target).end());
             // At least one block, so that a small request does not cause a run each time.
             let count = all.saturating_sub(left).clamp(per_block, run.max(per_block));
-            ((at, left * FULL / all.max(1)), count)
+            let is_waited_for = epoch.lots.is_waited_for(&target.kind);
+            (Lacking { kind: at, is_waited_for, level: left * FULL / all.max(1) }, count)
         })
     });
-    let (levels, counts): (Vec<_>, Vec<_>) = lacking.unzip();
-    let at = material.filling_order.next(&levels)?;
-    let count = counts[levels.iter().position(|(kind, _)| *kind == at)?];
+    let (lacking, counts): (Vec<_>, Vec<_>) = lacking.unzip();
+    let at = material.filling_order.next(&lacking)?;
+    let count = counts[lacking.iter().position(|lacking| lacking.kind == at)?];
     Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()?, request: None })
 }
 
@@ -365,7 +367,7 @@ impl Material {
     pub(crate) fn stock_levels(&self) -> Vec<StockLevel> {
         let epoch = self.epoch();
         let left = |kind: &Kind| epoch.as_ref().map_or(0, |epoch| epoch.lots.left(kind));
-        let level = |Target { kind, ciphers, blocks }: &Target| StockLevel {
+        let level = |Target { kind, ciphers, blocks, .. }: &Target| StockLevel {
             kind: kind.name.into(),
             ciphers: (*ciphers).into(),
             blocks: (left(kind) / kind.per_block.max(1)) as u64,

@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
+use polyclave_protocol::Party;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::authenticated::Guesses;
+use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::stock::Levels;
 use polyclave_store::{Quarantine, Store};
@@ -99,9 +101,10 @@ impl Material {
     ) -> Result<Arc<Material>> {
         let Means { config, members, network, threads, store, logbook, boot, processors, of_all } = means;
         let quarantine = store.quarantined().map_err(system)?;
+        let of_all_nodes: Vec<_> = Party::all(config.parties()).map(|party| config.kinds(party)).collect();
         Ok(Arc::new_cyclic(|this| Material {
             strategy,
-            targets: targets(&config.kinds(members.me), levels).into(),
+            targets: targets(&of_all_nodes, members.me, levels).into(),
             quarantine: RwLock::new(quarantine),
             config,
             members,

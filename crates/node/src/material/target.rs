@@ -2,8 +2,8 @@
 //! counted in items.
 
 use polyclave_config::{LatencySettings, StockSettings};
-use polyclave_protocol::catalog;
 use polyclave_protocol::stock::{Kind, Levels, Purpose};
+use polyclave_protocol::{Party, catalog};
 
 /// The material for tags, and for what surrounds blocks, is for at most this many blocks.
 const MAX_FOR_TAGS: usize = 128;
@@ -21,6 +21,8 @@ pub(crate) struct Target {
     /// use it.
     pub(crate) ciphers: &'static str,
     pub(crate) blocks: usize,
+    /// Bytes of an item at the node whose part of it is the largest.
+    pub(crate) largest: usize,
 }
 
 impl Target {
@@ -39,11 +41,13 @@ impl Target {
     }
 }
 
-/// The targets for the kinds of a protocol.
-pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
+/// The targets for the kinds of a protocol at one of its nodes, from those of each node.
+pub(crate) fn targets(of_all: &[Vec<Kind>], me: Party, levels: Levels) -> Vec<Target> {
+    let kinds = &of_all[me.index()];
     let Levels { aes_blocks, des_blocks, circuits } = levels;
     let inverts = kinds.iter().any(|kind| kind.purpose == Purpose::Inversions);
-    let target = |kind: &Kind| {
+    let target = |(at, kind): (usize, &Kind)| {
+        let largest = of_all.iter().map(|kinds| kinds[at].item_bytes).max().unwrap_or_default();
         let (ciphers, blocks) = match kind.purpose {
             Purpose::Tables(7..) if inverts => (kind.name, aes_blocks.min(MAX_WITHOUT_AES)),
             Purpose::Tables(7..) | Purpose::Inversions => ("aes", aes_blocks),
@@ -55,9 +59,9 @@ pub(crate) fn targets(kinds: &[Kind], levels: Levels) -> Vec<Target> {
             Purpose::All => (kind.name, aes_blocks.max(des_blocks)),
             Purpose::Circuits => (kind.name, circuits),
         };
-        Target { kind: *kind, ciphers, blocks }
+        Target { kind: *kind, ciphers, blocks, largest }
     };
-    kinds.iter().map(target).collect()
+    kinds.iter().enumerate().map(target).collect()
 }
 
 /// The same for a standby pair, which serves only while a node is away. Its usual level is lower, because a
@@ -101,7 +105,8 @@ mod tests {
             kind("unit vectors of 6 bits", Purpose::Tables(6)),
             kind("triples", Purpose::All),
         ];
-        let targets = targets(&kinds, Levels { aes_blocks: 3, des_blocks: 7, circuits: 0 });
+        let targets =
+            targets(&[kinds.into()], Party(0), Levels { aes_blocks: 3, des_blocks: 7, circuits: 0 });
         let levels: Vec<_> = targets.iter().map(|target| (target.ciphers, target.blocks)).collect();
         assert_eq!(levels, [("aes", 3), ("des", 7), ("triples", 7)]);
         assert_eq!(targets[1].items(), 70);
@@ -113,7 +118,7 @@ mod tests {
         assert!(kinds.iter().all(|kind| kind.purpose == Purpose::Circuits));
         let none = LatencySettings { circuits: Some(0), ..LatencySettings::default() };
         let own = levels("replicated-active", &StockSettings::default(), &none);
-        for target in targets(&kinds, own) {
+        for target in targets(&[kinds.clone()], Party(0), own) {
             assert_eq!((target.items(), target.accepted()), (0, LatencySettings::MOST_CIRCUITS));
         }
         let usual = levels("replicated-active", &StockSettings::default(), &LatencySettings::default());
@@ -130,15 +135,17 @@ mod tests {
         let wanted = StockSettings { aes_blocks: Some(9000), ..usual };
         assert_eq!(levels_in_standby("spdz-tower", &wanted).aes_blocks, 9000);
         let kinds = catalog::service("spdz-tower", 2, 1).expect("it serves").kinds(Party(0));
-        let bytes: usize =
-            targets(&kinds, pair).iter().map(|target| target.items() * target.kind.item_bytes).sum();
+        let bytes: usize = targets(&[kinds.clone()], Party(0), pair)
+            .iter()
+            .map(|target| target.items() * target.kind.item_bytes)
+            .sum();
         assert!(bytes < 64 << 20, "{bytes}");
     }
 
     #[test]
     fn a_stock_for_thousands_of_blocks_holds_little_besides_what_aes_takes() {
         let kinds = catalog::service("spdz-tower", 2, 1).expect("it serves").kinds(Party(0));
-        let targets = targets(&kinds, Levels { aes_blocks: 4096, des_blocks: 0, circuits: 0 });
+        let targets = targets(&[kinds], Party(0), Levels { aes_blocks: 4096, des_blocks: 0, circuits: 0 });
         let (of_aes, others): (Vec<_>, Vec<_>) =
             targets.iter().partition(|target| target.kind.purpose == Purpose::Inversions);
         let bytes = |targets: &[&Target]| -> usize {

@@ -170,7 +170,10 @@ fn lead<'c>(
         };
         // From here on the channel counts as lent, until this is dropped.
         let home = Home::Pool(&service.channels, serving, plan.client.clone());
-        let circuits = service.takes_circuits(&plan.request).then(|| service.foresight.of(&plan.likeness()));
+        // Operations on keys are not alike: each may be of another cipher.
+        let only_uses = plan.request.operation.describe().only_uses();
+        let ahead = || if only_uses { service.foresight.of(&plan.likeness()) } else { Ahead::default() };
+        let circuits = service.takes_circuits(&plan.request).then(ahead);
         let mut lease =
             ChannelLease { channel, home, _memory: None, sound: false, circuits, announced: None };
         lease._memory = take_memory(&service.memory, plan, until)?;

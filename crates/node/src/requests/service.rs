@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use polyclave_api::operations::UseKey;
+use polyclave_api::operations::{Hmac, UseKey};
 use polyclave_api::{KeyInfo, Operation, Permission, Refusal, Request, Use};
 use polyclave_protocol::PartySet;
 use polyclave_protocol::any::AnyServiceConfig;
@@ -91,12 +91,17 @@ pub(crate) const CHARGED_IN_STANDBY: u64 = 2;
 
 impl Service {
     /// At the leading node: whether few blocks of a request are to go through garbled circuits, if some are
-    /// in stock. Where the nodes are near, rounds are faster, but for a hash: it has hundreds of them.
+    /// in stock. Where the nodes are near, rounds are faster, but for short hashes, which have hundreds.
     pub(crate) fn takes_circuits(&self, request: &Request) -> bool {
         let Some(from) = self.circuits_from else { return false };
         let is_far = self.delay.known().is_some_and(|delay| delay >= from);
-        let hashes = matches!(&request.operation, Operation::Use(UseKey { how: Use::Hmac(_), .. }));
-        is_far || hashes
+        match &request.operation {
+            Operation::Use(UseKey { how: Use::Hmac(messages), .. }) => is_far || is_short(messages),
+            // In rounds a session has all material before the try is counted. Through circuits it goes on
+            // without what the stock does not have, and could find too little afterwards.
+            Operation::ImportSealed(_) => false,
+            _ => is_far,
+        }
     }
 
     /// Where approvals are checked and spent.
@@ -130,4 +135,12 @@ impl Service {
             }
         }
     }
+}
+
+/// Whether codes take so few compressions that they leave circuits for other requests. A longer message would
+/// take all that there are, and go in rounds in the end.
+fn is_short(messages: &Hmac) -> bool {
+    const MOST: u64 = 24;
+    let of_one = u64::from(messages.bytes) / 64 + 3;
+    of_one.saturating_mul(messages.messages.into()) <= MOST
 }

@@ -141,6 +141,11 @@ impl Kept {
         matches!(self.what, What::Block(_))
     }
 
+    /// Whether it is taken where such a circuit is inside another one. No node computes a compression so.
+    pub(super) fn goes_inside(&self) -> bool {
+        self.what != What::Compression
+    }
+
     /// The most lanes that go through such circuits together. A key that is the same in all lanes is expanded
     /// once.
     pub(super) fn most_lanes(&self) -> usize {

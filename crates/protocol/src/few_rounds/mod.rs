@@ -41,8 +41,9 @@ use crate::{Error, Result};
 /// faster: a circuit of AES-128 takes 9 to 46 kB online and 174 to 760 kB ahead.
 const LANES: usize = 8;
 
-/// So many circuits are garbled at a time: more of them no longer fit the processor's cache.
-const LOT: usize = 16;
+/// Circuits with so many ANDs are garbled at a time: more of them no longer fit the processor's cache. They
+/// are sixteen of AES-128.
+const LOT: usize = 16 * 5440;
 
 /// One party in one session.
 pub struct FewRounds<G: Garbles> {
@@ -93,8 +94,9 @@ impl<G: Garbles> FewRounds<G> {
         compare_forms(&kept.compiled().digest(), net)?;
         // Allocated at its full size: growing would leave copies behind.
         let mut items = Zeroizing::new(Vec::with_capacity(count * kind.item_bytes));
-        for first in (0..count).step_by(LOT) {
-            for item in self.garbled.make(kept, LOT.min(count - first), net)? {
+        let lot = (LOT / kept.size.ands).max(1);
+        for first in (0..count).step_by(lot) {
+            for item in self.garbled.make(kept, lot.min(count - first), net)? {
                 items.extend_from_slice(&item);
             }
         }
@@ -146,7 +148,7 @@ impl<G: Garbles> FewRounds<G> {
             }
             (KeyCells::State, [of_block, of_state], [block, state]) => {
                 let block = match block {
-                    Input::Public(schedule) => Value::Public(hash_blocks(schedule)?),
+                    Input::Public(schedule) => Value::Public(hash_blocks(schedule, lanes)?),
                     block => Value::Shared(self.garbled.share(of_block, block, lanes, net)?),
                 };
                 return Ok([block, Value::Shared(self.garbled.share(of_state, state, lanes, net)?)]);
@@ -198,14 +200,16 @@ impl<G: Garbles> FewRounds<G> {
 }
 
 /// Blocks that everybody knows, from their schedules.
-fn hash_blocks(schedules: &Cells) -> Result<Cells> {
+fn hash_blocks(schedules: &Cells, lanes: usize) -> Result<Cells> {
     let bytes = schedules.to_blocks();
     let (schedules, rest) = bytes.as_chunks::<{ hmac::SCHEDULE }>();
-    if !rest.is_empty() {
-        return Err(Error::misuse("a block that everybody knows is given by its schedule"));
+    let blocks: Vec<[u8; hmac::BLOCK]> = schedules.iter().map(hmac::scheduled).collect();
+    let fits = rest.is_empty() && blocks.len() == lanes;
+    if !fits || blocks.iter().zip(schedules).any(|(block, schedule)| hmac::schedule(block) != *schedule) {
+        return Err(Error::misuse("a block that everybody knows is given by its schedule, in each lane"));
     }
-    let blocks: Vec<u8> = schedules.iter().flat_map(hmac::scheduled).collect();
-    Cells::from_blocks(8 * hmac::BLOCK, 1, &blocks).map_err(|error| Error::Misuse(error.to_string()))
+    Cells::from_blocks(8 * hmac::BLOCK, 1, blocks.as_flattened())
+        .map_err(|error| Error::Misuse(error.to_string()))
 }
 
 /// All parties make circuits of one form. A program of another release may garble another circuit for the

@@ -7,7 +7,7 @@ use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
 use polyclave_protocol::metered::Metered;
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{ProtocolConfig, Session};
+use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::{Party, Result, catalog};
 use polyclave_protocol_lab::testkit::faults::{LATE, Promise, Sweep, run_over};
@@ -153,24 +153,53 @@ fn each_kept_circuit_inside_takes_its_messages_and_nothing_else_does() {
     }
 }
 
+/// What two parties learn of a circuit in so many lanes, the rounds, and the messages that each one sends.
+/// They have four circuits of Triple DES in stock, and unit vectors for its tables.
+fn with_wide_vectors(circuit: &Circuit, lanes: usize) -> Vec<(Vec<u8>, u64, u64)> {
+    let ends: Vec<_> = mesh_with_timeout(2, LATE).into_iter().map(Metered::new).collect();
+    let meters: Vec<_> = ends.iter().map(Metered::meter).collect();
+    let circuit = circuit.clone();
+    let outcomes = run_over(ends, move |net| {
+        let config = config(2);
+        let setup = config.setup(net)?;
+        let mut protocol = joined(&config, &setup, &[("garbled circuits of Triple DES", 4)], net)?;
+        let meter = &meters[net.me().index()];
+        let before = meter.snapshot().messages_sent;
+        let (answer, rounds) = computed(&config, &mut protocol, &circuit, lanes, net)?;
+        Ok((answer, rounds, meter.snapshot().messages_sent - before))
+    });
+    outcomes.into_iter().map(|outcome| outcome.expect("honest nodes finish")).collect()
+}
+
+/// Making vectors takes more messages than this.
+const IF_NONE_ARE_MADE: u64 = 40;
+
 /// The stock of two nodes has unit vectors for tables of six bits. Making some for four takes many rounds.
 #[test]
 fn narrow_tables_between_circuits_take_wide_vectors_of_the_stock() {
-    const DES: &str = "garbled circuits of Triple DES";
     let circuit = with_a_narrow_lookup_between();
-    let outcomes = run_parties(2, |net| {
-        let config = config(2);
-        let setup = config.setup(net)?;
-        let mut protocol = joined(&config, &setup, &[(DES, 4)], net)?;
-        let before = protocol.tally();
-        let (answer, rounds) = computed(&config, &mut protocol, &circuit, 2, net)?;
-        let made = protocol.tally().preprocessing.rounds - before.preprocessing.rounds;
-        Ok((answer, rounds, made))
-    });
-    for outcome in outcomes {
-        let (answer, rounds, made) = outcome.expect("honest nodes finish");
+    for (answer, rounds, messages) in with_wide_vectors(&circuit, 2) {
         assert_eq!((answer, rounds), (expected(&circuit, 2), rounds_of(2, 2, 4) + 1));
-        assert_eq!(made, 0, "rounds in which something is made");
+        assert!(messages < IF_NONE_ARE_MADE, "{messages} messages");
+    }
+}
+
+/// More would leave nothing for blocks of Triple DES.
+#[test]
+fn no_more_than_few_narrow_tables_take_wide_vectors_of_the_stock() {
+    const FEW: usize = 128;
+    let mut b = Builder::new("a narrow lookup");
+    let x = b.input("x", 2, 4);
+    let table =
+        b.table(&Arc::new(Table::new("of a nibble", 4, 4, (0..16).map(|x| (5 * x + 3) % 16).collect())));
+    let y = b.lookup_each(table, &x);
+    b.output("y", &y);
+    let circuit = b.finish();
+    for (lanes, takes) in [(FEW / 2, true), (FEW / 2 + 1, false)] {
+        for (answer, _, messages) in with_wide_vectors(&circuit, lanes) {
+            assert_eq!(answer, expected(&circuit, lanes), "{lanes} lanes");
+            assert_eq!(messages < IF_NONE_ARE_MADE, takes, "{lanes} lanes: {messages} messages");
+        }
     }
 }
 

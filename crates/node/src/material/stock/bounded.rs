@@ -189,7 +189,7 @@ impl BoundedStock {
 }
 
 fn too_much(target: &Target, count: usize) -> String {
-    let Target { kind, ciphers, blocks } = target;
+    let Target { kind, ciphers, blocks, .. } = target;
     let asked = count.div_ceil(kind.per_block.max(1));
     let setting =
         if *ciphers == kind.name { "aes_blocks or des_blocks".into() } else { format!("{ciphers}_blocks") };
@@ -220,7 +220,8 @@ mod tests {
         let lots = Lots::new(Party(0), 2, [1; 32], vec![KIND], Arc::new(store.expect("made")));
         BoundedStock {
             lots: lots.expect("empty"),
-            targets: targets(&[KIND], Levels { aes_blocks: 2, des_blocks: 1, circuits: 0 }).into(),
+            targets: targets(&[vec![KIND]], Party(0), Levels { aes_blocks: 2, des_blocks: 1, circuits: 0 })
+                .into(),
             memory: 480,
             takes_circuits: false,
             through_circuits: Arc::default(),

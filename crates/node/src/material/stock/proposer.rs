@@ -142,9 +142,10 @@ impl Claiming for ByProposer {
     /// A part of the level: the more is made at once, the less an item costs. A stock that begins is filled
     /// in runs that double, so that the first requests need not wait for a large one.
     fn blocks_at_once(&self, lots: &Lots, target: &Target) -> usize {
-        // They are wanted soon or not at all, and each run takes several round trips between far nodes.
+        // They are wanted soon or not at all, and each run takes several round trips between far nodes. The
+        // part of one node can be far larger than that of another one.
         if target.kind.purpose == Purpose::Circuits {
-            return target.blocks.max(1);
+            return target.blocks.min(BYTES_AT_ONCE / target.largest.max(1)).max(1);
         }
         let of_block = (target.kind.item_bytes * target.kind.per_block).max(1);
         let most = (target.blocks / PART_AT_ONCE).min(BYTES_AT_ONCE / of_block);
@@ -238,7 +239,7 @@ impl Lots {
     }
 
     /// Whether a session waits for items of a kind.
-    fn is_waited_for(&self, kind: &Kind) -> bool {
+    pub(crate) fn is_waited_for(&self, kind: &Kind) -> bool {
         self.turns.lock().waiting.iter().any(|(waited_for, _)| waited_for == kind)
     }
 

@@ -482,7 +482,7 @@ mod tests {
     fn orders_of_more_than_a_run_are_not_joined() {
         let (store, _disk) = polyclave_store::testing::in_memory();
         let kind = Kind { name: "triples", purpose: Purpose::All, item_bytes: 16, per_block: 16 };
-        let target = Target { kind, ciphers: "aes", blocks: 80 };
+        let target = Target { kind, ciphers: "aes", blocks: 80, largest: 16 };
         let lots = Lots::permanent(Party(1), 4, ([1; 32], [1; 16]), vec![kind], Arc::new(store), 3);
         let fitting = ByQuorum { quorum: 3 }.fitting(&lots.expect("begun"), &target);
         for (blocks, fits) in [(1, true), (10, true), (11, false), (1 << 24, false)] {

@@ -1,5 +1,8 @@
 //! Claims that are made before a session asks.
 
+use polyclave_config::LatencySettings;
+use polyclave_protocol::catalog;
+use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::stock::{Levels, Stock};
 
 use super::*;
@@ -25,7 +28,8 @@ fn with_circuits(count: usize) -> Vec<(Arc<Lots>, Disk)> {
 
 /// The stock as one session uses it.
 fn of_session(lots: &Arc<Lots>) -> BoundedStock {
-    let targets = targets(&[KIND, CIRCUITS], Levels { aes_blocks: 8, des_blocks: 8, circuits: 32 });
+    let targets =
+        targets(&[vec![KIND, CIRCUITS]], Party(0), Levels { aes_blocks: 8, des_blocks: 8, circuits: 32 });
     BoundedStock {
         lots: lots.clone(),
         targets: targets.into(),
@@ -99,7 +103,7 @@ fn a_session_that_takes_something_else_never_gets_what_was_claimed_ahead() {
 #[test]
 fn only_what_a_session_can_go_on_without_is_claimed_ahead() {
     let stocks = with_circuits(16);
-    let most = Target { kind: CIRCUITS, ciphers: "", blocks: 32 }.accepted();
+    let most = Target { kind: CIRCUITS, ciphers: "", blocks: 32, largest: 16 }.accepted();
     assert!(most < usize::from(u8::MAX));
     for ahead in [
         Ahead { kind: 0, count: 1 },
@@ -118,7 +122,7 @@ fn only_what_a_session_can_go_on_without_is_claimed_ahead() {
 #[test]
 fn a_session_that_asks_for_more_than_nodes_keep_goes_on_without_and_nothing_is_claimed_ahead_for_it() {
     let stocks = with_circuits(16);
-    let most = Target { kind: CIRCUITS, ciphers: "", blocks: 32 }.accepted();
+    let most = Target { kind: CIRCUITS, ciphers: "", blocks: 32, largest: 16 }.accepted();
     let stock = of_session(&stocks[0].0);
     let taken = stock.take_if_there(&[(CIRCUITS, most + 1)], &mut alone(0));
     assert_eq!(taken.map(|items| items.is_none()), Ok(true), "nobody is asked");
@@ -133,4 +137,21 @@ fn a_session_without_circuits_tells_nothing_of_what_it_took() {
     let stock = BoundedStock { takes_circuits: false, ..of_session(&stocks[0].0) };
     assert_eq!(stock.take_if_there(&[(CIRCUITS, 1)], &mut alone(0)).map(|items| items.is_none()), Ok(true));
     assert_eq!(stock.first_taken(), None);
+}
+
+/// The first node's part of a circuit can be forty times smaller than that of the other one.
+#[test]
+fn a_run_of_the_most_circuits_is_one_that_every_node_has_room_for() {
+    let lots = &with_circuits(0)[0].0;
+    for (protocol, nodes) in [("replicated-active", 3), ("spdz-tower", 2)] {
+        let config = catalog::service(protocol, nodes, 1).expect("nodes serve with it");
+        let of_all: Vec<_> = Party::all(nodes).map(|party| config.kinds(party)).collect();
+        let most = Levels { aes_blocks: 8, des_blocks: 8, circuits: LatencySettings::MOST_CIRCUITS };
+        for target in targets(&of_all, Party(0), most) {
+            let run = ByProposer.blocks_at_once(lots, &target) * target.kind.per_block;
+            assert!(run > 0 && run * target.largest <= MAX_BYTES_AT_ONCE, "{target:?}: {run}");
+            let is_circuit = target.kind.purpose == Purpose::Circuits;
+            assert!(!is_circuit || run * target.largest <= 16 << 20, "{target:?}: {run}");
+        }
+    }
 }
