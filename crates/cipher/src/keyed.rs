@@ -1,17 +1,18 @@
 //! What keys of nodes are for: a cipher of the catalog, or HMAC.
 
-use crate::hmac::Additions;
-use crate::{Cipher, catalog, hmac};
+use crate::hmac::{self, Additions};
+use crate::{Cipher, catalog};
 
 /// The cipher of this name that takes a key, or HMAC in the form of one. In any case of letters.
 pub fn find(name: &str) -> Option<Cipher> {
-    match name.eq_ignore_ascii_case(hmac::NAME) {
-        true => Some(hmac::cipher(Additions::FewLevels)),
-        false => catalog::find(name),
+    match hmac::hash_of(name) {
+        Some(hash) => Some(hmac::cipher(hash, Additions::FewLevels)),
+        None => catalog::find(name),
     }
 }
 
 /// The names that can be found.
 pub fn names() -> Vec<String> {
-    catalog::all().into_iter().map(|cipher| cipher.name).chain([hmac::NAME.into()]).collect()
+    let of_catalog = catalog::all().into_iter().map(|cipher| cipher.name);
+    of_catalog.chain(hmac::NAMES.map(String::from)).collect()
 }

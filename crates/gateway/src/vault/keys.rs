@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use polyclave_api::{KeyInfo, MAX_BLOCKS, Mode, NewKey, Origin, Reason, Right};
-use polyclave_cipher::hmac;
+use polyclave_cipher::hmac::{self, Sha2};
 use polyclave_client::Error;
 use serde_json::{Map, Value, json};
 
@@ -21,10 +21,13 @@ struct Type {
     mode: Mode,
 }
 
-const TYPES: [Type; 3] = [
+const TYPES: [Type; 5] = [
     Type { name: "aes256-gcm96", cipher: "aes-256", mode: Mode::Gcm },
     Type { name: "aes128-gcm96", cipher: "aes-128", mode: Mode::Gcm },
-    Type { name: "hmac", cipher: hmac::NAME, mode: Mode::Hmac },
+    // Vault has one type, whose keys serve every hash. At the nodes a key serves one.
+    Type { name: "hmac", cipher: hmac::name(Sha2::Sha256), mode: Mode::Hmac },
+    Type { name: "hmac-sha2-384", cipher: hmac::name(Sha2::Sha384), mode: Mode::Hmac },
+    Type { name: "hmac-sha2-512", cipher: hmac::name(Sha2::Sha512), mode: Mode::Hmac },
 ];
 
 /// `keys`: the names that the token may list.
@@ -58,7 +61,8 @@ pub(super) async fn create(
     let Some(of_type) = TYPES.iter().find(|one| one.name == wanted) else {
         let shown: String = wanted.chars().take(64).collect();
         return Err(Failure::Bad(format!(
-            "unknown key type {shown}; this gateway has aes256-gcm96, aes128-gcm96 and hmac"
+            "unknown key type {shown}; this gateway has {}",
+            TYPES.map(|one| one.name).join(", ")
         )));
     };
     check_size(of_type, fields.number("key_size")?.unwrap_or_default())?;
@@ -190,14 +194,14 @@ fn type_of(info: &KeyInfo) -> Option<&'static Type> {
 
 /// Refuses another size than keys of a type have.
 fn check_size(of_type: &Type, bytes: i64) -> Result<(), Failure> {
-    match (of_type.mode, bytes) {
+    match (hmac::hash_of(of_type.cipher).map(Sha2::block_bytes), bytes) {
         (_, 0) => Ok(()),
-        (Mode::Hmac, bytes) if usize::try_from(bytes) == Ok(hmac::BLOCK) => Ok(()),
-        (Mode::Hmac, _) => Err(Failure::Bad(format!(
-            "key_size must be {}, or be left out: the nodes make keys for HMAC of so many bytes",
-            hmac::BLOCK
+        (Some(made), bytes) if usize::try_from(bytes) == Ok(made) => Ok(()),
+        (Some(made), _) => Err(Failure::Bad(format!(
+            "key_size must be {made}, or be left out: the nodes make keys of type {} of so many bytes",
+            of_type.name
         ))),
-        _ => Err(Failure::Bad("key_size is not valid for keys of AES".into())),
+        (None, _) => Err(Failure::Bad("key_size is not valid for keys of AES".into())),
     }
 }
 

@@ -139,9 +139,9 @@ pub(crate) struct Library {
 
 /// A cipher in the form in which nodes evaluate it.
 pub(crate) fn form(cipher: Cipher, maps: &AnyServiceSession) -> Cipher {
-    match hmac::is_hmac(&cipher) {
-        true => hmac::cipher(additions(maps)),
-        false => maps.form(cipher),
+    match hmac::hash_of(&cipher.name) {
+        Some(hash) => hmac::cipher(hash, additions(maps)),
+        None => maps.form(cipher),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyclave_cipher::boolean::BooleanBuilder;
-use polyclave_cipher::hmac::{self, Additions};
+use polyclave_cipher::hmac::{self, Additions, Sha2};
 use polyclave_cipher::{Circuit, Compiled, compile};
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::protocol::Session;
@@ -11,7 +11,7 @@ use polyclave_protocol::protocol::Session;
 use super::key_circuits::Cached;
 use crate::Result;
 
-/// What is computed for codes.
+/// What is computed for codes of HMAC with a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum HmacCircuit {
     /// `round_keys` to `inner` and `outer`.
@@ -31,19 +31,23 @@ pub(crate) enum HmacCircuit {
 /// Those of one protocol.
 #[derive(Default)]
 pub(crate) struct HmacCircuits {
-    made: Cached<HmacCircuit, Compiled>,
+    made: Cached<(Sha2, HmacCircuit), Compiled>,
 }
 
 impl HmacCircuits {
-    pub(crate) fn get(&self, which: HmacCircuit, maps: &AnyServiceSession) -> Result<Arc<Compiled>> {
-        self.made.get(which, || {
+    pub(crate) fn get(
+        &self,
+        (hash, which): (Sha2, HmacCircuit),
+        maps: &AnyServiceSession,
+    ) -> Result<Arc<Compiled>> {
+        self.made.get((hash, which), || {
             let circuit = match which {
-                HmacCircuit::States => hmac::states(),
-                HmacCircuit::Block(how) => hmac::block(how),
-                HmacCircuit::KnownBlock(how) => hmac::known_block(how),
-                HmacCircuit::Code(how) => hmac::code(how),
-                HmacCircuit::LastBlock(bytes) => hmac::last_block(bytes),
-                HmacCircuit::Beginning(bytes) => hmac::beginning(bytes),
+                HmacCircuit::States => hmac::states(hash),
+                HmacCircuit::Block(how) => hmac::block(hash, how),
+                HmacCircuit::KnownBlock(how) => hmac::known_block(hash, how),
+                HmacCircuit::Code(how) => hmac::code(hash, how),
+                HmacCircuit::LastBlock(bytes) => hmac::last_block(hash, bytes),
+                HmacCircuit::Beginning(bytes) => hmac::beginning(hash, bytes),
             };
             Ok(compile(&circuit, maps))
         })

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use crate::Result;
 use polyclave_cipher::Compiled;
+use polyclave_cipher::hmac::Sha2;
 use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyMask, AnyServiceSession, AnyShared};
 use polyclave_protocol::dealt::HeldSeeds;
@@ -143,8 +144,8 @@ impl Computation<'_> {
     }
 
     /// A circuit of HMAC.
-    pub(crate) fn hmac_circuit(&self, which: HmacCircuit) -> Result<Arc<Compiled>> {
-        self.library.hmac.get(which, &self.protocol)
+    pub(crate) fn hmac_circuit(&self, hash: Sha2, which: HmacCircuit) -> Result<Arc<Compiled>> {
+        self.library.hmac.get((hash, which), &self.protocol)
     }
 
     /// Does some work under the second key.
