@@ -137,9 +137,6 @@ pub const MAX_VALUES: usize = 4 << 10;
 /// has as many ANDs as four to eight blocks of AES, so there are fewer than a step could carry.
 pub const MAX_CODES: usize = 512;
 
-/// How many bytes a code of HMAC may have.
-pub const CODE_BYTES: std::ops::RangeInclusive<usize> = 16..=32;
-
 /// The most strings of additional data of one message of SIV.
 pub const MAX_STRINGS: usize = 16;
 

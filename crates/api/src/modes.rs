@@ -55,7 +55,7 @@ pub enum Mode {
     GcmSiv,
     /// XAES-256-GCM (C2SP): GCM with nonces of 24 bytes, and a key of its own for each. Serves no other mode.
     Xaes,
-    /// HMAC with SHA-256 (FIPS 198-1): a message authentication code; encrypts nothing. Serves no other mode.
+    /// HMAC with SHA-2 (FIPS 198-1): a message authentication code; encrypts nothing. Serves no other mode.
     Hmac,
 }
 

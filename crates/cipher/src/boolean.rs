@@ -14,7 +14,7 @@ mod decomposition;
 mod emit;
 mod expand;
 mod inversion;
-pub(crate) mod sha256;
+pub(crate) mod sha2;
 mod sums;
 pub mod words;
 
@@ -26,7 +26,7 @@ pub use arithmetic::{adder, comparator};
 pub use builder::{Bit, BooleanBuilder, Word, words_of};
 pub use emit::and_table;
 pub use expand::expand;
-pub use sha256::compression as sha256_compression;
+pub use sha2::sha256_compression;
 
 /// The cipher of this name in the catalog as Boolean circuits.
 pub fn cipher(name: &str) -> Option<Cipher> {

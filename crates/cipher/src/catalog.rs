@@ -5,7 +5,8 @@ use std::sync::{Arc, LazyLock};
 use crate::{Builder, Circuit, Wire};
 use crate::{aes, craft, des, gift, mantis, midori, piccolo, present, skinny, twine, wage};
 
-/// A block cipher as three circuits; or a permutation, which is a block cipher without a key.
+/// A block cipher as three circuits; or a permutation, which is a block cipher without a key. For HMAC there
+/// are the sizes only ([`crate::hmac::cipher`]).
 #[derive(Clone, Debug)]
 pub struct Cipher {
     /// In lower case, as the command line takes it.

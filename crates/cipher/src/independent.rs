@@ -25,9 +25,12 @@ pub struct Independent {
 /// Of a cipher; `None` if cells of its round keys do not fill bytes, so that they are not written bit by bit.
 /// None of HMAC either: every bit of its states comes from lookups of its own.
 pub fn round_keys(cipher: &Cipher) -> Option<Independent> {
+    if hmac::is_hmac(cipher) {
+        return None;
+    }
     let schedule = &cipher.key_schedule;
     let port = &schedule.outputs()[0];
-    if !8u8.is_multiple_of(port.bits) || hmac::is_hmac(cipher) {
+    if !8u8.is_multiple_of(port.bits) {
         return None;
     }
     let of_outputs = sums_of_kept(&bits_of(schedule, port));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::aes::{inverse_s_box, s_box};
 use crate::key_cells::{constants, in_cells_of};
+use crate::keyed::key_shape;
 use crate::{Builder, Cipher, Circuit};
 
 /// Bytes of the length before the key.
@@ -34,21 +35,21 @@ pub fn length(bytes: usize) -> [u8; LENGTH_BYTES] {
 /// Views of the blocks may be of anything, so the bytes of the key are looked up there and back, as in
 /// [`key_cells`](crate::key_cells).
 pub fn plaintext(kek: &Cipher, new: &Cipher) -> Circuit {
-    let (block, key) = (&kek.encrypt.inputs()[0], &new.key_schedule.inputs()[0]);
+    let (block, (key_count, key_bits)) = (&kek.encrypt.inputs()[0], key_shape(new));
     let bytes = plaintext_bytes(new, kek.block_bytes);
     let blocks = bytes / kek.block_bytes;
     let mut b = Builder::new(&format!("{}-key-in-{blocks}-blocks-of-{}", new.name, kek.name));
-    let key_cells = b.uniform_input("key", key.cells.len(), key.bits);
+    let key_cells = b.uniform_input("key", key_count, key_bits);
     let random = b.uniform_input("random", blocks * block.cells.len(), block.bits);
 
-    let cells = if key.bits > 1 {
+    let cells = if key_bits > 1 {
         let (there, back) = (b.table(&Arc::new(s_box())), b.table(&Arc::new(inverse_s_box())));
-        let bytes = in_cells_of(&mut b, &key_cells, key.bits, 8);
+        let bytes = in_cells_of(&mut b, &key_cells, key_bits, 8);
         let hidden = b.lookup_each(there, &bytes);
         let bytes = b.lookup_each(back, &hidden);
         in_cells_of(&mut b, &bytes, 8, block.bits)
     } else {
-        in_cells_of(&mut b, &key_cells, key.bits, block.bits)
+        in_cells_of(&mut b, &key_cells, key_bits, block.bits)
     };
     let zero = b.xor(&[cells[0], cells[0]]);
     let length = constants(&length(new.key_bytes), block.bits);

@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use crate::aes::{inverse_s_box, s_box};
+use crate::keyed::key_shape;
 use crate::{Builder, Cells, Cipher, Circuit, Matrix, Wire};
 
 /// The first bytes of some values, after `skip` others, as a key of a cipher: `part 1`, `part 2` .. , each of
 /// `count` cells of `bits` bits, to `key`. The parts must have enough bits; cells have 1, 2, 4 or 8 bits.
 pub fn key_of(cipher: &Cipher, parts: usize, (count, bits): (usize, u8), skip: usize) -> Circuit {
-    let key = &cipher.key_schedule.inputs()[0];
+    let (_, key_bits) = key_shape(cipher);
     let mut b = Builder::new(&format!("{parts}x{count}x{bits}-to-{}-key", cipher.name));
     let mut cells: Vec<Wire> = Vec::new();
     for part in 1..=parts {
@@ -26,9 +27,9 @@ pub fn key_of(cipher: &Cipher, parts: usize, (count, bits): (usize, u8), skip: u
         let bytes = in_cells_of(&mut b, &cells, bits, 8);
         let hidden = b.lookup_each(there, &bytes);
         let bytes = b.lookup_each(back, &hidden);
-        cells = in_cells_of(&mut b, &bytes, 8, key.bits);
+        cells = in_cells_of(&mut b, &bytes, 8, key_bits);
     } else {
-        cells = in_cells_of(&mut b, &cells, bits, key.bits);
+        cells = in_cells_of(&mut b, &cells, bits, key_bits);
     }
     b.output("key", &cells);
     b.finish()
@@ -37,11 +38,11 @@ pub fn key_of(cipher: &Cipher, parts: usize, (count, bits): (usize, u8), skip: u
 /// The bytes of a key, each looked up: what wrapping a key under AES begins with. Only its input's views
 /// matter.
 pub fn looked_up(cipher: &Cipher) -> Circuit {
-    let port = &cipher.key_schedule.inputs()[0];
+    let (count, bits) = key_shape(cipher);
     let mut b = Builder::new(&format!("{}-key-looked-up", cipher.name));
     let s = b.table(&Arc::new(s_box()));
-    let key = b.uniform_input("key", port.cells.len(), port.bits);
-    let bytes = in_cells_of(&mut b, &key, port.bits, 8);
+    let key = b.uniform_input("key", count, bits);
+    let bytes = in_cells_of(&mut b, &key, bits, 8);
     let out = b.lookup_each(s, &bytes);
     b.output("bytes", &out);
     b.finish()
@@ -50,9 +51,9 @@ pub fn looked_up(cipher: &Cipher) -> Circuit {
 /// A key as it is, for its port: the views of a key that is to be stored or used otherwise than by its
 /// schedule.
 pub fn same_key(cipher: &Cipher) -> Circuit {
-    let port = &cipher.key_schedule.inputs()[0];
+    let (count, bits) = key_shape(cipher);
     let mut b = Builder::new(&format!("{}-key", cipher.name));
-    let key = b.uniform_input("key", port.cells.len(), port.bits);
+    let key = b.uniform_input("key", count, bits);
     b.output("key", &key);
     b.finish()
 }

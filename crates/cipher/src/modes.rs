@@ -7,7 +7,7 @@
 pub mod gcm_siv;
 mod maps;
 
-use crate::{Builder, Cipher, Circuit, Wire, hmac};
+use crate::{Builder, Cipher, Circuit, Wire};
 
 use maps::mapped;
 pub use maps::{alone, beginning, doubled_block, overlapping};
@@ -86,7 +86,7 @@ struct Subkeys {
 /// X9.24-1 takes CMAC for AES keys). `zero` and `round_keys` to `check_value`, which has
 /// [`check_value_bytes`]. Not E(0), which is the hash key of GCM and what CMAC's subkeys come from; and not
 /// more bytes, which would be a forged CMAC. A cipher that takes a tweak has one of zeros there; tweaks have
-/// the shape of a block. Of a key for HMAC it is the beginning of the code of the block of zeros.
+/// the shape of a block.
 pub fn check_value(cipher: &Cipher) -> Circuit {
     check_value_with(cipher, "check-value", |b, cells, bits| b.uniform_input("round_keys", cells, bits))
 }
@@ -111,13 +111,8 @@ fn check_value_with(
         _ => b.call(&cipher.encrypt, &[block, &zero, &round_keys]).remove(0),
     };
     let l = encrypted(&mut b, &zero);
-    let y = match hmac::is_hmac(cipher) {
-        true => l,
-        false => {
-            let k1 = doubled(&mut b, cipher, &l, 1);
-            encrypted(&mut b, &k1)
-        }
-    };
+    let k1 = doubled(&mut b, cipher, &l, 1);
+    let y = encrypted(&mut b, &k1);
     output_check_value(&mut b, cipher, &y);
     b.finish()
 }

@@ -112,7 +112,7 @@ enum Command {
     Encrypt(crypt::EncryptArguments),
     /// Decrypt a file.
     Decrypt(crypt::DecryptArguments),
-    /// Compute or verify a message authentication code (CMAC, or HMAC with SHA-256).
+    /// Compute or verify a message authentication code (CMAC, or HMAC with SHA-2).
     Mac(mac::Arguments),
     /// Serve Vault's transit API, and a KMS for Kubernetes, to programs that do not know this one.
     #[command(subcommand)]

@@ -18,7 +18,7 @@ use crate::say;
     polyclave mac --key tags message.txt\n  \
     polyclave mac --key tags message.txt --verify 070a16b46b4d4144f79bdd9dd04a287c\n  \
     polyclave mac --key webhooks --bytes 16 message.txt\n\n\
-    CMAC (SP 800-38B) or HMAC-SHA-256 (FIPS 198-1), whichever the key was made for; \
+    CMAC (SP 800-38B) or HMAC with SHA-256, SHA-384 or SHA-512 (FIPS 198-1), whichever the key was made for; \
     `openssl mac -cipher AES-128-CBC -macopt hexkey:$KEY CMAC` and `openssl mac -digest SHA256 -macopt hexkey:$KEY HMAC` compute the same. \
     The nodes compute block after block: this is slow for large inputs, and HMAC takes at most 64 KiB.")]
 pub struct Arguments {
@@ -34,7 +34,8 @@ pub struct Arguments {
     #[arg(long, value_name = "HEX", conflicts_with = "output")]
     verify: Option<String>,
 
-    /// Cut the code to so many bytes, 16 to 32; for keys for hmac [default: 32, or as many as --verify has]
+    /// Cut the code to so many bytes, 16 or more; for keys for hmac [default: the whole code, or as many as
+    /// --verify has]
     #[arg(long, value_name = "N")]
     bytes: Option<usize>,
 

@@ -24,7 +24,7 @@ pub use encrypt::counter::{Counter, OnStart};
 pub use encrypt::padding::{fill as pad, unfilled as unpadded};
 pub use encrypt::pending::Pending;
 pub use envelope::{ENVELOPE_MAGIC, EnvelopeHead, Spool};
-pub use hmac::key_block as hmac_key_block;
+pub use hmac::{check_value as hmac_check_value, key_block as hmac_key_block};
 pub use keys::life::Withdrawal;
 pub use listing::{Listed, Listing};
 pub use pay::Paid;

@@ -2,7 +2,9 @@
 
 use cryptoki_sys::*;
 use polyclave_api::{KeyInfo, Mode, Origin};
+use polyclave_cipher::hmac::{Sha2, hash_of};
 
+use crate::hmac;
 use crate::mechanism::{Family, TABLE, family_of, key_bytes};
 use crate::rv::{Result, Rv};
 use crate::stored::Stored;
@@ -58,10 +60,15 @@ impl Object {
         match kind {
             CKA_VALUE => Err(Rv(CKR_ATTRIBUTE_SENSITIVE)),
             CKA_CLASS => number(CKO_SECRET_KEY),
-            CKA_KEY_TYPE => number(key_type(&properties.cipher)),
-            CKA_VALUE_LEN if family_of(&properties.cipher) == Some(Family::Aes) => {
-                number(key_bytes(&properties.cipher) as CK_ULONG)
-            }
+            CKA_KEY_TYPE => number(self.key_type()),
+            CKA_VALUE_LEN => match family_of(&properties.cipher) {
+                Some(Family::Aes) => number(key_bytes(&properties.cipher) as CK_ULONG),
+                Some(Family::Hmac(hash)) => {
+                    let noted = self.stored.of_hmac.map(|noted| CK_ULONG::from(noted.bytes));
+                    number(noted.unwrap_or(hash.block_bytes() as CK_ULONG))
+                }
+                _ => Err(Rv(CKR_ATTRIBUTE_TYPE_INVALID)),
+            },
             CKA_TOKEN => flag(!self.info.is_of_session()),
             // Nothing is asked of the nodes without a login.
             CKA_PRIVATE => flag(true),
@@ -72,12 +79,8 @@ impl Object {
             CKA_ALWAYS_SENSITIVE | CKA_NEVER_EXTRACTABLE => flag(was_never_outside),
             CKA_EXTRACTABLE => flag(properties.wrappable),
             CKA_LOCAL => flag(is_generated),
-            CKA_KEY_GEN_MECHANISM => number(match (is_generated, properties.cipher.as_str()) {
-                (false, _) => CK_UNAVAILABLE_INFORMATION,
-                (true, "3des-ede2") => CKM_DES2_KEY_GEN,
-                (true, "3des-ede3") => CKM_DES3_KEY_GEN,
-                (true, _) => CKM_AES_KEY_GEN,
-            }),
+            CKA_KEY_GEN_MECHANISM if !is_generated => number(CK_UNAVAILABLE_INFORMATION),
+            CKA_KEY_GEN_MECHANISM => number(self.generation()),
             CKA_ENCRYPT | CKA_DECRYPT | CKA_SIGN | CKA_VERIFY | CKA_WRAP | CKA_UNWRAP | CKA_DERIVE => {
                 flag(self.is_for(kind))
             }
@@ -94,6 +97,36 @@ impl Object {
         }
     }
 
+    fn key_type(&self) -> CK_KEY_TYPE {
+        match (self.info.properties.cipher.as_str(), self.hash()) {
+            ("3des-ede2", _) => CKK_DES2,
+            ("3des-ede3", _) => CKK_DES3,
+            (_, None) => CKK_AES,
+            (_, Some(_)) if self.is_generic_secret() => CKK_GENERIC_SECRET,
+            (_, Some(hash)) => hmac::key_type(hash),
+        }
+    }
+
+    /// The mechanism that generates such a key.
+    fn generation(&self) -> CK_MECHANISM_TYPE {
+        match (self.info.properties.cipher.as_str(), self.hash()) {
+            ("3des-ede2", _) => CKM_DES2_KEY_GEN,
+            ("3des-ede3", _) => CKM_DES3_KEY_GEN,
+            (_, None) => CKM_AES_KEY_GEN,
+            (_, Some(_)) if self.is_generic_secret() => CKM_GENERIC_SECRET_KEY_GEN,
+            (_, Some(hash)) => hmac::generation(hash),
+        }
+    }
+
+    /// The hash of a key for HMAC.
+    fn hash(&self) -> Option<Sha2> {
+        hash_of(&self.info.properties.cipher)
+    }
+
+    fn is_generic_secret(&self) -> bool {
+        self.stored.of_hmac.is_some_and(|noted| noted.is_generic)
+    }
+
     /// Whether the nodes let a program choose the nonces of GCM under it.
     pub(crate) fn takes_nonces(&self) -> bool {
         self.info.properties.caller_nonces
@@ -104,13 +137,5 @@ impl Object {
         let properties = &self.info.properties;
         let chains = properties.modes.contains(&Mode::Cbc) && properties.caller_nonces;
         chains || properties.modes.contains(&Mode::Ecb)
-    }
-}
-
-fn key_type(cipher: &str) -> CK_KEY_TYPE {
-    match cipher {
-        "3des-ede2" => CKK_DES2,
-        "3des-ede3" => CKK_DES3,
-        _ => CKK_AES,
     }
 }

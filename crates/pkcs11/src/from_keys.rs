@@ -77,12 +77,12 @@ pub(crate) fn unwrap(
     template.refuse_value()?;
     // Without a length the wrapped key's own is taken: all keys here are whole halves of blocks.
     let fixed = match (template.number(CKA_KEY_TYPE)?, template.number(CKA_VALUE_LEN)?) {
-        (Some(CKK_AES) | None, None) => Some(match wrapped.len() - 8 {
-            16 => "aes-128",
-            24 => "aes-192",
-            32 => "aes-256",
+        (Some(CKK_AES) | None, None) => match wrapped.len() - 8 {
+            16 => Some(("aes-128", CKK_AES)),
+            24 => Some(("aes-192", CKK_AES)),
+            32 => Some(("aes-256", CKK_AES)),
             _ => return Err(Rv(CKR_WRAPPED_KEY_LEN_RANGE)),
-        }),
+        },
         _ => None,
     };
     let described = template.describe(&session.token.settings, Making::Unwrapped, fixed)?;

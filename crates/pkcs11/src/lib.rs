@@ -10,7 +10,7 @@
 //! from_keys.rs    keys are wrapped, unwrapped, derived
 //! encryption.rs, gcm.rs, messages.rs, macs.rs, digests.rs
 //! batches.rs      short requests of several threads go as one
-//! mechanism.rs, template.rs, attributes.rs, stored.rs     tables
+//! mechanism.rs, template.rs, attributes.rs, stored.rs, hmac.rs     tables
 //! configuration.rs, log.rs, rv.rs
 //! ```
 //!
@@ -35,6 +35,7 @@ mod digests;
 mod ffi;
 mod from_keys;
 mod gathered;
+mod hmac;
 mod log;
 mod mechanism;
 mod module;

@@ -3,6 +3,7 @@
 
 use cryptoki_sys::*;
 use polyclave_api::{KeyInfo, Mode, Usage};
+use polyclave_cipher::hmac::{KEY_BYTES, Sha2, hash_of};
 
 use crate::rv::{Result, Rv};
 
@@ -79,6 +80,8 @@ pub(crate) enum Family {
     None,
     Aes,
     Des,
+    /// Keys for HMAC with a hash.
+    Hmac(Sha2),
 }
 
 /// A line of the table.
@@ -109,12 +112,35 @@ const fn des(kind: CK_MECHANISM_TYPE, form: Form, flags: CK_FLAGS, modes: &'stat
     Entry { kind, family: Family::Des, form, flags, sizes: DES, modes }
 }
 
+/// A mechanism of HMAC.
+const fn hmac(hash: Sha2, kind: CK_MECHANISM_TYPE, form: Form) -> Entry {
+    let sizes = (*KEY_BYTES.start() as CK_ULONG, *KEY_BYTES.end() as CK_ULONG);
+    Entry { kind, family: Family::Hmac(hash), form, flags: SIGNS, sizes, modes: &[Mode::Hmac] }
+}
+
+/// A mechanism that generates keys for HMAC, which have a block of their hash.
+const fn hmac_generation(hash: Sha2, kind: CK_MECHANISM_TYPE) -> Entry {
+    let block = hash.block_bytes() as CK_ULONG;
+    let (family, form) = (Family::Hmac(hash), Form::None);
+    Entry { kind, family, form, flags: CKF_GENERATE, sizes: (block, block), modes: &[] }
+}
+
+/// The mechanism that generates keys for HMAC with any hash.
+const GENERIC: Entry = Entry {
+    kind: CKM_GENERIC_SECRET_KEY_GEN,
+    family: Family::None,
+    form: Form::None,
+    flags: CKF_GENERATE,
+    sizes: (Sha2::Sha256.block_bytes() as CK_ULONG, Sha2::Sha512.block_bytes() as CK_ULONG),
+    modes: &[],
+};
+
 const fn digest(kind: CK_MECHANISM_TYPE) -> Entry {
     Entry { kind, family: Family::None, form: Form::None, flags: CKF_DIGEST, sizes: (0, 0), modes: &[] }
 }
 
 /// All of them.
-pub(crate) const TABLE: [Entry; 25] = [
+pub(crate) const TABLE: [Entry; 35] = [
     aes(CKM_AES_KEY_GEN, Form::None, CKF_GENERATE, &[]),
     des(CKM_DES2_KEY_GEN, Form::None, CKF_GENERATE, &[]),
     des(CKM_DES3_KEY_GEN, Form::None, CKF_GENERATE, &[]),
@@ -138,6 +164,16 @@ pub(crate) const TABLE: [Entry; 25] = [
     des(CKM_DES3_ECB_ENCRYPT_DATA, Form::Data, CKF_DERIVE, &[]),
     des(CKM_DES3_CBC_ENCRYPT_DATA, Form::Chained(8), CKF_DERIVE, &[]),
     aes(CKM_SP800_108_COUNTER_KDF, Form::CounterKdf, CKF_DERIVE, &[]),
+    GENERIC,
+    hmac_generation(Sha2::Sha256, CKM_SHA256_KEY_GEN),
+    hmac_generation(Sha2::Sha384, CKM_SHA384_KEY_GEN),
+    hmac_generation(Sha2::Sha512, CKM_SHA512_KEY_GEN),
+    hmac(Sha2::Sha256, CKM_SHA256_HMAC, Form::None),
+    hmac(Sha2::Sha256, CKM_SHA256_HMAC_GENERAL, Form::Length),
+    hmac(Sha2::Sha384, CKM_SHA384_HMAC, Form::None),
+    hmac(Sha2::Sha384, CKM_SHA384_HMAC_GENERAL, Form::Length),
+    hmac(Sha2::Sha512, CKM_SHA512_HMAC, Form::None),
+    hmac(Sha2::Sha512, CKM_SHA512_HMAC_GENERAL, Form::Length),
     digest(CKM_SHA256),
     digest(CKM_SHA384),
     digest(CKM_SHA512),
@@ -161,21 +197,25 @@ pub(crate) fn family_of(cipher: &str) -> Option<Family> {
     match cipher {
         "aes-128" | "aes-192" | "aes-256" => Some(Family::Aes),
         "3des-ede2" | "3des-ede3" => Some(Family::Des),
-        _ => None,
+        _ => hash_of(cipher).map(Family::Hmac),
     }
 }
 
-/// Bytes of a block.
+/// Bytes of a block, or of a code of HMAC.
 pub(crate) fn block_of(cipher: &str) -> usize {
-    if family_of(cipher) == Some(Family::Des) { 8 } else { 16 }
+    match family_of(cipher) {
+        Some(Family::Des) => 8,
+        Some(Family::Hmac(hash)) => hash.hash_bytes(),
+        _ => 16,
+    }
 }
 
-/// Bytes of a key.
+/// Bytes of a key as nodes keep it.
 pub(crate) fn key_bytes(cipher: &str) -> usize {
     match cipher {
         "aes-128" | "3des-ede2" => 16,
         "aes-192" | "3des-ede3" => 24,
-        _ => 32,
+        _ => hash_of(cipher).map_or(32, Sha2::block_bytes),
     }
 }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use cryptoki_sys::*;
 use polyclave_api::{KeyInfo, NewKey, Usage};
+use polyclave_cipher::hmac::Sha2;
 use polyclave_client::Withdrawal;
 
 use crate::attributes::Object;
+use crate::hmac;
 use crate::mechanism::{Mechanism, entry_for, key_bytes};
 use crate::rv::{Doing, Result, Rv, because, of_client};
 use crate::session::Session;
@@ -52,30 +54,36 @@ pub(crate) fn generate(
     template: &Template,
 ) -> Result<CK_OBJECT_HANDLE> {
     entry_for(mechanism.kind, CKF_GENERATE)?;
-    let fixed = match mechanism.kind {
-        CKM_DES2_KEY_GEN => Some("3des-ede2"),
-        CKM_DES3_KEY_GEN => Some("3des-ede3"),
-        _ => Some(match template.number(CKA_VALUE_LEN)? {
-            Some(16) => "aes-128",
-            Some(24) => "aes-192",
-            Some(32) => "aes-256",
-            Some(other) => return Err(because(CKR_KEY_SIZE_RANGE, format!("no AES key has {other} bytes"))),
-            None => return Err(because(CKR_TEMPLATE_INCOMPLETE, "CKA_VALUE_LEN is missing")),
-        }),
-    };
     let due = match mechanism.kind {
         CKM_DES2_KEY_GEN => CKK_DES2,
         CKM_DES3_KEY_GEN => CKK_DES3,
-        _ => CKK_AES,
+        CKM_GENERIC_SECRET_KEY_GEN => CKK_GENERIC_SECRET,
+        other => Sha2::ALL
+            .into_iter()
+            .find(|hash| hmac::generation(*hash) == other)
+            .map_or(CKK_AES, hmac::key_type),
+    };
+    let incomplete = || because(CKR_TEMPLATE_INCOMPLETE, "CKA_VALUE_LEN is missing");
+    let bytes = template.number(CKA_VALUE_LEN)?;
+    let cipher = match due {
+        CKK_DES2 => "3des-ede2",
+        CKK_DES3 => "3des-ede3",
+        CKK_AES => match bytes.ok_or_else(incomplete)? {
+            16 => "aes-128",
+            24 => "aes-192",
+            32 => "aes-256",
+            other => return Err(because(CKR_KEY_SIZE_RANGE, format!("no AES key has {other} bytes"))),
+        },
+        CKK_GENERIC_SECRET if bytes.is_none() => return Err(incomplete()),
+        kind => hmac::cipher(kind, &template.mechanism_list()?.unwrap_or_default(), (false, bytes))?,
     };
     if template.get(CKA_VALUE).is_some() || template.number(CKA_KEY_TYPE)?.is_some_and(|kind| kind != due) {
         let why =
             "a key that is generated has no CKA_VALUE in its template, and the CKA_KEY_TYPE of its mechanism";
         return Err(because(CKR_TEMPLATE_INCONSISTENT, why));
     }
-    make(session, template.describe(&session.token.settings, Making::Generated, fixed)?, |client, new| {
-        client.generate(new)
-    })
+    let described = template.describe(&session.token.settings, Making::Generated, Some((cipher, due)))?;
+    make(session, described, |client, new| client.generate(new))
 }
 
 /// Imports a key.
@@ -88,7 +96,8 @@ pub(crate) fn create(session: &Session, template: &Template) -> Result<CK_OBJECT
     let value =
         template.get(CKA_VALUE).ok_or_else(|| because(CKR_TEMPLATE_INCOMPLETE, "CKA_VALUE is missing"))?;
     let bytes = key_bytes(&described.new.cipher);
-    if value.len() != bytes {
+    // Keys for HMAC have other lengths, which the type of key has decided about.
+    if described.stored.of_hmac.is_none() && value.len() != bytes {
         let why = format!("a key of this type has {bytes} bytes, CKA_VALUE has {}", value.len());
         return Err(because(CKR_ATTRIBUTE_VALUE_INVALID, why));
     }

@@ -4,6 +4,8 @@
 use polyclave_api::MAX_ATTRIBUTES;
 use serde::{Deserialize, Serialize};
 
+use crate::hmac::Noted;
+
 /// With which the bytes begin, so that those of other programs are not taken for these.
 const MAGIC: &[u8] = b"p11\x01";
 
@@ -24,6 +26,9 @@ pub(crate) struct Stored {
     pub(crate) mechanisms: Option<Vec<u64>>,
     /// Whether a program may change it.
     pub(crate) is_fixed: bool,
+    /// Of a key for HMAC. It is written behind all that is above, where older programs do not look.
+    #[serde(skip)]
+    pub(crate) of_hmac: Option<Noted>,
 }
 
 impl Stored {
@@ -39,14 +44,16 @@ impl Stored {
     /// As nodes keep it; `None` if it is too long for them.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         let encoded = postcard::to_stdvec(self).ok()?;
-        let bytes = [MAGIC, &encoded].concat();
+        let of_hmac = self.of_hmac.map(|noted| postcard::to_stdvec(&noted)).transpose().ok()?;
+        let bytes = [MAGIC, &encoded, &of_hmac.unwrap_or_default()].concat();
         (bytes.len() <= MAX_ATTRIBUTES).then_some(bytes)
     }
 
     /// From what nodes keep; `None` if another program wrote it.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Stored> {
         let encoded = bytes.strip_prefix(MAGIC)?;
-        postcard::from_bytes(encoded).ok()
+        let (stored, rest): (Stored, &[u8]) = postcard::take_from_bytes(encoded).ok()?;
+        Some(Stored { of_hmac: postcard::from_bytes(rest).ok(), ..stored })
     }
 }
 
@@ -69,6 +76,10 @@ mod tests {
     fn what_is_stored_comes_back_and_what_others_store_is_not_taken_for_it() {
         let bytes = full().to_bytes().expect("it fits");
         assert_eq!(Stored::from_bytes(&bytes), Some(full()));
+        let of_hmac = Stored { of_hmac: Some(Noted { bytes: 40, is_generic: true }), ..full() };
+        let with_more = of_hmac.to_bytes().expect("it fits");
+        assert!(with_more.starts_with(&bytes), "older programs find the same");
+        assert_eq!(Stored::from_bytes(&with_more), Some(of_hmac));
         assert_eq!(Stored::from_bytes(b"an attribute"), None);
         assert_eq!(Stored::from_bytes(b""), None);
         let long = Stored { label: vec![0; MAX_ATTRIBUTES], ..full() };

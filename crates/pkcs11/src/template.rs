@@ -6,7 +6,8 @@ use polyclave_config::check_name;
 use zeroize::Zeroizing;
 
 use crate::configuration::{GcmNonce, TokenMode, TokenSettings, VisibleTemplates};
-use crate::mechanism::{Family, block_of, entry, family_of};
+use crate::hmac::{self, Noted};
+use crate::mechanism::{Family, block_of, entry, family_of, key_bytes};
 use crate::rv::{Result, Rv, because};
 use crate::stored::Stored;
 
@@ -109,12 +110,12 @@ impl Template {
         Ok(())
     }
 
-    /// The key that it describes. `fixed`: the cipher, if the mechanism decides it.
+    /// The key that it describes. `fixed`: the cipher and the type of key, if the mechanism decides them.
     pub(crate) fn describe(
         &self,
         token: &TokenSettings,
         making: Making,
-        fixed: Option<&str>,
+        fixed: Option<(&str, CK_KEY_TYPE)>,
     ) -> Result<Described> {
         self.refuse_strange()?;
         if self.number(CKA_CLASS)?.unwrap_or(CKO_SECRET_KEY) != CKO_SECRET_KEY {
@@ -130,11 +131,16 @@ impl Template {
             }
         }
         let cipher = match fixed {
-            Some(cipher) => cipher.to_owned(),
+            Some((cipher, _)) => cipher.to_owned(),
             None => self.cipher(making)?,
         };
         let mechanisms = self.mechanisms(&cipher)?;
         let (usage, off) = self.usage(&cipher, &mechanisms)?;
+        let kind = fixed.map(|(_, kind)| kind).or(self.number(CKA_KEY_TYPE)?);
+        let of_value = self.get(CKA_VALUE).filter(|_| making == Making::Imported).map(<[u8]>::len);
+        let bytes = of_value.unwrap_or(key_bytes(&cipher)) as u32;
+        let is_hmac = matches!(family_of(&cipher), Some(Family::Hmac(_)));
+        let of_hmac = is_hmac.then_some(Noted { bytes, is_generic: kind == Some(CKK_GENERIC_SECRET) });
         let modes = modes_for(token, &cipher, &usage, mechanisms.as_deref());
         let stored = Stored {
             label: self.get(CKA_LABEL).unwrap_or_default().to_vec(),
@@ -144,6 +150,7 @@ impl Template {
             off,
             mechanisms,
             is_fixed: !self.flag(CKA_MODIFIABLE)?.unwrap_or(true),
+            of_hmac,
             ..Stored::default()
         };
         let attributes = stored.to_bytes().ok_or_else(|| {
@@ -231,20 +238,30 @@ impl Template {
                 CKR_KEY_SIZE_RANGE,
                 "keys of Triple DES have 16 bytes (CKK_DES2) or 24 (CKK_DES3)",
             )),
+            kind if hmac::is_type(kind) => {
+                let mechanisms = self.mechanism_list()?.unwrap_or_default();
+                let length = (making == Making::Imported, bytes);
+                hmac::cipher(kind, &mechanisms, length).map(str::to_owned)
+            }
             other => {
                 Err(because(CKR_TEMPLATE_INCONSISTENT, format!("the nodes have no keys of type {other:#x}")))
             }
         }
     }
 
-    fn mechanisms(&self, cipher: &str) -> Result<Option<Vec<u64>>> {
+    /// `CKA_ALLOWED_MECHANISMS`.
+    pub(crate) fn mechanism_list(&self) -> Result<Option<Vec<CK_MECHANISM_TYPE>>> {
         const BYTES: usize = size_of::<CK_ULONG>();
         let Some(value) = self.get(CKA_ALLOWED_MECHANISMS) else { return Ok(None) };
         let (numbers, rest) = value.as_chunks::<BYTES>();
         if !rest.is_empty() {
             return Err(not_a_value(CKA_ALLOWED_MECHANISMS));
         }
-        let list: Vec<CK_ULONG> = numbers.iter().map(|number| CK_ULONG::from_ne_bytes(*number)).collect();
+        Ok(Some(numbers.iter().map(|number| CK_ULONG::from_ne_bytes(*number)).collect()))
+    }
+
+    fn mechanisms(&self, cipher: &str) -> Result<Option<Vec<CK_MECHANISM_TYPE>>> {
+        let Some(list) = self.mechanism_list()? else { return Ok(None) };
         for kind in &list {
             if entry(*kind).map(|entry| Some(entry.family)).unwrap_or(None) != family_of(cipher) {
                 return Err(because(
@@ -259,8 +276,21 @@ impl Template {
     /// What the key is for, and which attributes are off although nodes do not distinguish them. If the
     /// template says nothing of uses, it encrypts and decrypts. If it lists no mechanism, the key has no use,
     /// as the standard allows. It can only be exported, wrapped, if it is extractable. No key of Triple DES
-    /// wraps: programs that ask for every use at once get the others.
+    /// wraps, and a key for HMAC only signs and verifies: programs that ask for every use at once get those.
     fn usage(&self, cipher: &str, mechanisms: &Option<Vec<u64>>) -> Result<(Vec<Usage>, Vec<u64>)> {
+        let (by_default, never, only): ([_; 2], &[_], _) = match family_of(cipher) {
+            Some(Family::Hmac(_)) => (
+                [CKA_SIGN, CKA_VERIFY],
+                &[CKA_ENCRYPT, CKA_DECRYPT, CKA_WRAP, CKA_UNWRAP, CKA_DERIVE],
+                "a key for HMAC only signs and verifies",
+            ),
+            Some(Family::Des) => (
+                [CKA_ENCRYPT, CKA_DECRYPT],
+                &[CKA_WRAP, CKA_UNWRAP],
+                "the nodes wrap and unwrap under keys of AES only",
+            ),
+            _ => ([CKA_ENCRYPT, CKA_DECRYPT], &[], ""),
+        };
         let mut on = Vec::new();
         for (kind, _) in USES {
             if self.flag(kind)? == Some(true) {
@@ -282,24 +312,19 @@ impl Template {
                 (CKA_UNWRAP, CKF_UNWRAP),
                 (CKA_DERIVE, CKF_DERIVE),
             ] {
-                let by_default = match mechanisms {
-                    None => kind == CKA_ENCRYPT || kind == CKA_DECRYPT,
+                let is_default = match mechanisms {
+                    None => by_default.contains(&kind),
                     Some(_) => does(flag),
                 };
-                if by_default && may(kind)? {
+                if is_default && may(kind)? {
                     on.push(kind);
                 }
             }
         }
-        if family_of(cipher) == Some(Family::Des) {
-            let asks_for_some = !on.is_empty();
-            on.retain(|kind| ![CKA_WRAP, CKA_UNWRAP].contains(kind));
-            if asks_for_some && on.is_empty() {
-                return Err(because(
-                    CKR_TEMPLATE_INCONSISTENT,
-                    "the nodes wrap and unwrap under keys of AES only",
-                ));
-            }
+        let asks_for_some = !on.is_empty();
+        on.retain(|kind| !never.contains(kind));
+        if asks_for_some && on.is_empty() {
+            return Err(because(CKR_TEMPLATE_INCONSISTENT, only));
         }
         let mut usage: Vec<Usage> =
             USES.iter().filter(|(kind, _)| on.contains(kind)).map(|(_, usage)| *usage).collect();
@@ -328,7 +353,8 @@ fn modes_for(token: &TokenSettings, cipher: &str, usage: &[Usage], mechanisms: O
                 modes.extend(token.modes.iter().map(of));
             }
             if usage.contains(&Usage::Mac) {
-                modes.push(Mode::Cmac);
+                let is_hmac = matches!(family_of(cipher), Some(Family::Hmac(_)));
+                modes.push(if is_hmac { Mode::Hmac } else { Mode::Cmac });
             }
         }
     }

@@ -252,8 +252,8 @@ const HMAC: Facts = Facts {
     usages: &[Usage::Mac],
     options: &[],
     is_parallel: false,
-    ciphers: Some(&[hmac::NAME]),
-    alone: Some("a key of hmac-sha-256 computes codes of hmac and nothing else"),
+    ciphers: Some(&hmac::NAMES),
+    alone: Some("a key for hmac computes codes of hmac and nothing else"),
     ..PLAIN
 };
 

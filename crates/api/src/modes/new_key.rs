@@ -138,7 +138,7 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
         return Err("a key that tokenizes needs the mode ff1".into());
     }
     if is_for(Usage::Mac) && !key.modes.iter().any(computes_codes) {
-        return Err("a key that computes codes needs the mode cmac, or hmac for hmac-sha-256".into());
+        return Err("a key that computes codes needs the mode cmac, or hmac for a cipher of hmac".into());
     }
     let has_nonces = key.modes.iter().any(|mode| mode.choice() != Choice::Nothing);
     if key.caller_nonces && !(is_for(Usage::Encrypt) && has_nonces) {

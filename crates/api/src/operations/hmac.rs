@@ -9,7 +9,8 @@ pub struct Hmac {
     pub bytes: u32,
     /// How many there are: 1 to [`MAX_CODES`](crate::MAX_CODES).
     pub messages: u32,
-    /// Bytes of each code, in [`CODE_BYTES`](crate::CODE_BYTES): its first ones.
+    /// Bytes of each code: its first ones, as many as [`code_bytes`](polyclave_cipher::hmac::code_bytes) of
+    /// the key's hash has.
     pub code_bytes: u8,
 }
 

@@ -61,12 +61,13 @@ impl Values {
                 Op::Input { .. } => {}
                 Op::Linear { terms, constant, .. } => {
                     for (m, value) in values.of[i].clone() {
-                        let terms = terms.iter().map(|(w, inner)| (*w, m.after(inner)));
-                        let terms = terms.filter(|(_, n)| !n.is_zero()).map(|(w, n)| {
+                        let mapped = terms.iter().map(|(w, inner)| (*w, m.after(inner)));
+                        let mut sum = Vec::with_capacity(terms.len());
+                        for (w, n) in mapped.filter(|(_, n)| !n.is_zero()) {
                             let (outer, inner) = maps.split(&n);
-                            (values.demand(w, inner), outer)
-                        });
-                        values.sums[value.index()] = (terms.collect(), m.apply(*constant));
+                            sum.push((values.demand(w, inner), outer));
+                        }
+                        values.sums[value.index()] = (sum, m.apply(*constant));
                     }
                 }
                 Op::Lookup { table, x } if !values.of[i].is_empty() => {
@@ -90,6 +91,10 @@ impl Values {
             return *value;
         }
         let value = Value(self.known.len() as u32);
+        // Most wires have one image, and there are hundreds of thousands of wires in a circuit of bits.
+        if of.is_empty() {
+            of.reserve_exact(1);
+        }
         of.push((m, value));
         self.known.push((wire, m));
         self.sums.push(Sum::default());

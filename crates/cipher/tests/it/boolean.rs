@@ -1,17 +1,27 @@
 //! Boolean circuits against independent libraries, lane by lane, and their counts.
 
 use cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
-use polyclave_cipher::{AnyMap, Cells, Circuit, Direction, boolean, cleartext, compile};
+use polyclave_cipher::{AnyMap, Cells, Circuit, Compiled, Direction, boolean, cleartext, compile};
 use proptest::prelude::*;
 
 /// Runs a circuit; one block per lane, uniform inputs one block.
 pub fn run(circuit: &Circuit, inputs: &[&[u8]]) -> Vec<u8> {
+    run_all(circuit, inputs).remove(0)
+}
+
+/// All outputs.
+pub fn run_all(circuit: &Circuit, inputs: &[&[u8]]) -> Vec<Vec<u8>> {
+    run_compiled(circuit, &compile(circuit, &AnyMap), inputs)
+}
+
+/// The same of a circuit that is compiled already.
+pub fn run_compiled(circuit: &Circuit, compiled: &Compiled, inputs: &[&[u8]]) -> Vec<Vec<u8>> {
     let ports = circuit.inputs().iter().zip(inputs);
     let cells: Vec<Cells> =
         ports.map(|(p, x)| Cells::from_blocks(p.cells.len(), p.bits, x).expect("whole blocks")).collect();
     let lanes = circuit.inputs().iter().zip(&cells).filter(|(p, _)| !p.uniform).map(|(_, c)| c.lanes()).max();
-    let outputs = cleartext::run(&compile(circuit, &AnyMap), lanes.unwrap_or(1), &cells);
-    outputs.expect("the inputs fit").remove(0).to_blocks()
+    let outputs = cleartext::run(compiled, lanes.unwrap_or(1), &cells);
+    outputs.expect("the inputs fit").iter().map(Cells::to_blocks).collect()
 }
 
 /// Bytes that look random and are the same every time.

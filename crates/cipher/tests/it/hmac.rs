@@ -1,96 +1,151 @@
-//! HMAC-SHA-256 against an independent library, of messages of every length around those of blocks, and its
-//! counts.
+//! HMAC against an independent library, of messages of every length around those of blocks, and its counts.
 
 use hmac::{Hmac, KeyInit, Mac};
-use polyclave_cipher::hmac::{self as circuits, Additions, BLOCK, CODE};
-use polyclave_cipher::{Circuit, keyed};
-use sha2::Sha256;
+use polyclave_cipher::hmac::{self as circuits, Additions, Last, Sha2};
+use polyclave_cipher::{AnyMap, Circuit, Compiled, compile, keyed};
+use sha2::{Sha256, Sha384, Sha512};
 
-use crate::boolean::{bytes, run};
+use crate::boolean::{bytes, run_all, run_compiled};
 
-fn library(key: &[u8], message: &[u8]) -> Vec<u8> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length");
+fn library(hash: Sha2, key: &[u8], message: &[u8]) -> Vec<u8> {
+    match hash {
+        Sha2::Sha256 => code_of(Hmac::<Sha256>::new_from_slice(key).expect("any length"), message),
+        Sha2::Sha384 => code_of(Hmac::<Sha384>::new_from_slice(key).expect("any length"), message),
+        Sha2::Sha512 => code_of(Hmac::<Sha512>::new_from_slice(key).expect("any length"), message),
+    }
+}
+
+fn code_of(mut mac: impl Mac, message: &[u8]) -> Vec<u8> {
     mac.update(message);
     mac.finalize().into_bytes().to_vec()
 }
 
-/// The circuits that nodes evaluate for messages, one after another.
+/// The circuits that nodes evaluate, one after another.
 struct Circuits {
-    block: Circuit,
-    known_block: Circuit,
+    hash: Sha2,
+    block: (Circuit, Compiled),
+    known_block: (Circuit, Compiled),
 }
 
 impl Circuits {
-    fn new(how: Additions) -> Circuits {
-        Circuits { block: circuits::block(how), known_block: circuits::known_block(how) }
+    fn new(hash: Sha2, how: Additions) -> Circuits {
+        let [block, known_block] =
+            [circuits::block(hash, how), circuits::known_block(hash, how)].map(|circuit| {
+                let compiled = compile(&circuit, &AnyMap);
+                (circuit, compiled)
+            });
+        Circuits { hash, block, known_block }
     }
 
-    /// The code of a message, in two lanes.
-    fn code(&self, round_keys: &[u8], message: &[u8]) -> Vec<u8> {
-        let twice = |bytes: &[u8]| bytes.repeat(2);
-        let (inner, outer) = round_keys.split_at(CODE);
-        let mut state = twice(inner);
-        for number in 0..circuits::blocks(message.len() as u64) {
-            let rest = message.get(number as usize * BLOCK..).unwrap_or_default();
-            let filling = circuits::filling(message.len() as u64, number);
-            assert_eq!(circuits::scheduled(&circuits::schedule(&filling)), filling);
+    /// The code of a message under a key of one block.
+    fn code(&self, key: &[u8], message: &[u8]) -> Vec<u8> {
+        let of = |(circuit, compiled): &(Circuit, Compiled), inputs: &[&[u8]]| {
+            run_compiled(circuit, compiled, inputs).concat()
+        };
+        let (hash, of_block) = (self.hash, self.hash.block_bytes());
+        // Two lanes of one compression.
+        let padded = run_all(&circuits::padded(hash), &[key]).concat();
+        let states = of(&self.block, &[&padded, &circuits::initial_state(hash).repeat(2)]);
+        let (inner, outer) = states.split_at(hash.state_bytes());
+        let round_keys = run_all(&circuits::round_keys(hash), &[inner, outer]).concat();
+        let states = run_all(&circuits::states(hash), &[&round_keys]);
+        assert_eq!(states, [inner, outer]);
+        let mut state = inner.to_vec();
+        for number in 0..circuits::blocks(hash, message.len() as u64) {
+            let rest = message.get(number as usize * of_block..).unwrap_or_default();
+            let filling = circuits::filling(hash, message.len() as u64, number);
             state = match rest.len() {
-                0 => run(&self.known_block, &[&twice(&circuits::schedule(&filling)), &state]),
-                bytes @ 1..BLOCK => {
-                    // What comes behind the message has no influence.
-                    let mut block = [0xa5; BLOCK];
-                    block[..bytes].copy_from_slice(rest);
-                    let block = run(&circuits::last_block(bytes), &[&twice(&block), &twice(&filling)]);
-                    run(&self.block, &[&block, &state])
+                0 => {
+                    let schedule = circuits::schedule(hash, &filling);
+                    assert_eq!(circuits::scheduled(hash, &schedule), filling);
+                    of(&self.known_block, &[&schedule, &state])
                 }
-                _ => run(&self.block, &[&twice(&rest[..BLOCK]), &state]),
+                bytes if bytes < of_block => {
+                    // What comes behind the message has no influence.
+                    let mut block = vec![0xa5; of_block];
+                    block[..bytes].copy_from_slice(rest);
+                    let last = circuits::last_block(hash, Last::OfMessage(bytes));
+                    let block = run_all(&last, &[&block, &filling]).concat();
+                    of(&self.block, &[&block, &state])
+                }
+                _ => of(&self.block, &[&rest[..of_block], &state]),
             };
         }
-        let filling = circuits::filling(CODE as u64, 0);
-        let block = run(&circuits::hash_block(), &[&state, &twice(&filling)]);
-        let codes = run(&self.block, &[&block, &twice(outer)]);
-        assert_eq!(codes[..CODE], codes[CODE..], "both lanes are the same");
-        codes[..CODE].to_vec()
+        let filling = circuits::filling(hash, hash.hash_bytes() as u64, 0);
+        let last = run_all(&circuits::last_block(hash, Last::OfHash), &[&state, &filling]).concat();
+        let state = of(&self.block, &[&last, outer]);
+        run_all(&circuits::beginning(hash, hash.hash_bytes()), &[&state]).concat()
     }
 }
 
+/// Blocks have 64 bytes with SHA-256, and 128 with the others, of which the length takes 8 and 16.
 #[test]
 fn codes_of_every_length_agree_with_a_library() {
-    let mut key = bytes(40);
-    let library = |message: &[u8]| library(&bytes(40), message);
-    key.resize(BLOCK, 0);
-    for (how, lengths) in [(Additions::FewAnds, [0, 55, 63, 128]), (Additions::FewLevels, [1, 56, 64, 119])] {
-        let round_keys = run(&circuits::cipher(how).key_schedule, &[&key]);
-        let circuits = Circuits::new(how);
-        for len in lengths {
+    use Additions::{FewAnds, FewLevels};
+    use Sha2::{Sha256, Sha384, Sha512};
+    for (hash, how, lengths) in [
+        (Sha256, FewAnds, &[0, 55, 63, 128][..]),
+        (Sha256, FewLevels, &[1, 56, 64, 119]),
+        (Sha384, FewAnds, &[111]),
+        (Sha384, FewLevels, &[112]),
+        (Sha512, FewAnds, &[112, 128]),
+        (Sha512, FewLevels, &[0, 239]),
+    ] {
+        let mut key = bytes(40);
+        key.resize(hash.block_bytes(), 0);
+        let circuits = Circuits::new(hash, how);
+        for &len in lengths {
             let message = bytes(len);
-            assert_eq!(circuits.code(&round_keys, &message), library(&message), "{len} {how:?}");
+            let expected = library(hash, &bytes(40), &message);
+            assert_eq!(circuits.code(&key, &message), expected, "{len} {hash:?} {how:?}");
         }
     }
-    let code = library(b"a message");
-    assert_eq!(run(&circuits::beginning(20), &[&code]), code[..20]);
-}
-
-/// The cipher that nodes see: the code of one block.
-#[test]
-fn encryption_is_the_code_of_32_bytes() {
-    let cipher = keyed::find("HMAC-SHA-256").expect("there is one");
-    let (key, messages) = (bytes(BLOCK), bytes(3 * CODE));
-    let expected: Vec<u8> = messages.chunks(CODE).flat_map(|message| library(&key, message)).collect();
-    for cipher in [&cipher, &circuits::cipher(Additions::FewAnds)] {
-        let round_keys = run(&cipher.key_schedule, &[&key]);
-        assert_eq!(run(&cipher.encrypt, &[&messages, &round_keys]), expected);
+    for hash in Sha2::ALL {
+        let state = bytes(hash.state_bytes());
+        assert_eq!(run_all(&circuits::beginning(hash, 20), &[&state]), [&state[..20]]);
     }
-    assert!(circuits::is_hmac(&cipher) && !circuits::is_hmac(&keyed::find("aes-128").expect("there is one")));
 }
 
-/// The table in the module.
+/// Clients know sizes from names, and make no circuits for that.
+#[test]
+fn keys_for_hmac_are_found_by_name_and_have_no_circuits() {
+    for (hash, name) in
+        [(Sha2::Sha256, "HMAC-SHA-256"), (Sha2::Sha384, "hmac-sha-384"), (Sha2::Sha512, "hmac-Sha-512")]
+    {
+        let cipher = keyed::find(name).expect("there is one");
+        assert_eq!((cipher.key_bytes, cipher.block_bytes), (hash.block_bytes(), hash.hash_bytes()));
+        assert!([&cipher.key_schedule, &cipher.encrypt].iter().all(|circuit| circuit.ops().is_empty()));
+        let cells = |circuit: Circuit, input: bool| {
+            let port = if input { &circuit.inputs()[0] } else { &circuit.outputs()[0] };
+            (port.cells.len(), port.bits)
+        };
+        assert_eq!(keyed::key_shape(&cipher), cells(circuits::padded(hash), true));
+        assert_eq!(keyed::round_keys_shape(&cipher), cells(circuits::round_keys(hash), false));
+        assert!(circuits::is_hmac(&cipher));
+    }
+    let aes = keyed::find("aes-128").expect("there is one");
+    assert!(!circuits::is_hmac(&aes));
+    assert_eq!((keyed::key_shape(&aes), keyed::round_keys_shape(&aes)), ((16, 8), (176, 8)));
+}
+
+/// The table in the module. SHA-384 and SHA-512 have one compression.
 #[test]
 fn ands_and_depths_are_these() {
+    use Additions::{FewAnds, FewLevels};
     let of = |circuit: Circuit| (circuit.lookups(), circuit.layers());
-    let by = |how| [circuits::block(how), circuits::known_block(how)].map(of);
-    assert_eq!(by(Additions::FewAnds), [(22_520, 1_607), (16_120, 1_607)]);
-    assert_eq!(by(Additions::FewLevels), [(46_408, 462), (34_296, 461)]);
-    let all = [circuits::states(), circuits::last_block(7), circuits::hash_block(), circuits::beginning(16)];
-    assert_eq!(all.map(of), [(0, 0); 4]);
+    let by = |hash, how| [circuits::block(hash, how), circuits::known_block(hash, how)].map(of);
+    assert_eq!(by(Sha2::Sha256, FewAnds), [(22_520, 1_607), (16_120, 1_607)]);
+    assert_eq!(by(Sha2::Sha256, FewLevels), [(46_408, 462), (34_296, 461)]);
+    assert_eq!(by(Sha2::Sha512, FewAnds), [(57_896, 3_303), (40_824, 3_303)]);
+    assert_eq!(by(Sha2::Sha512, FewLevels), [(134_632, 656), (97_784, 655)]);
+    assert!(circuits::block(Sha2::Sha384, FewAnds) == circuits::block(Sha2::Sha512, FewAnds));
+    let linear = |hash| {
+        let last = [Last::OfMessage(7), Last::OfHash].map(|last| circuits::last_block(hash, last));
+        let of_key = [circuits::padded(hash), circuits::round_keys(hash), circuits::states(hash)];
+        last.into_iter()
+            .chain(of_key)
+            .chain([circuits::beginning(hash, 16)])
+            .all(|circuit| of(circuit).0 == 0)
+    };
+    assert!(Sha2::ALL.into_iter().all(linear));
 }

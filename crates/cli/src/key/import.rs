@@ -26,7 +26,7 @@ const MAX_DIGITS: u64 = 4096;
     some-program | polyclave key import old --cipher 3des-ede3 --modes cbc --key-file -\n  \
     polyclave key import zone-master --modes tr31 --component 2 --of 3 --kcv 1a2b3c4d5e --key-file component-2.hex\n\n\
     A key for siv is the key for the tag and then the one for the ciphertext, as RFC 5297 writes it: 32, 48 or 64 bytes. \
-    A key for hmac has 16 to 256 bytes, and a component of one 64.\n\n\
+    A key for hmac has 16 to 256 bytes; a component of one has 64, or 128 for hmac-sha-384 and hmac-sha-512.\n\n\
     The key is never given on the command line, which other users of this host can see. An imported key was in one place: \
     whoever had it there can use it without the nodes. Nothing that the nodes do makes that undone. With --component each of several \
     people brings a part, with a certificate of its own, and `polyclave key combine` makes the key, which nobody sees. The nodes keep a component for a week; \
@@ -104,9 +104,9 @@ fn is_stdin(path: &Path) -> bool {
 
 /// Reads a key of a cipher, or so many of them, in hexadecimal: as the nodes keep it.
 pub fn read(path: &Path, cipher: &Cipher, parts: usize) -> Result<Zeroizing<Vec<u8>>> {
-    match hmac::is_hmac(cipher) {
-        true => Ok(hmac_key_block(&read_bytes(path, hmac::KEY_BYTES)?)?),
-        false => read_bytes(path, parts * cipher.key_bytes..=parts * cipher.key_bytes),
+    match hmac::hash_of(&cipher.name) {
+        Some(hash) => Ok(hmac_key_block(hash, &read_bytes(path, hmac::KEY_BYTES)?)?),
+        None => read_bytes(path, parts * cipher.key_bytes..=parts * cipher.key_bytes),
     }
 }
 

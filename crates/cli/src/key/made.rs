@@ -29,7 +29,8 @@ pub struct Properties {
     /// The key's name: letters, digits, '-', '_' or '.'
     name: String,
 
-    /// The cipher; hmac-sha-256 for keys for the mode hmac [default: aes-128, or hmac-sha-256 for that mode]
+    /// The cipher; for the mode hmac: hmac-sha-256, hmac-sha-384 or hmac-sha-512 [default: aes-128, or
+    /// hmac-sha-256 for that mode]
     #[arg(long, value_name = "C")]
     cipher: Option<String>,
 
@@ -79,7 +80,7 @@ impl Properties {
     /// A key with these properties, and its cipher. Prints warnings about them on standard error.
     pub fn check(&self) -> Result<(NewKey, Cipher)> {
         let (modes, usage) = self.modes_and_usage()?;
-        let usual = if modes == [Mode::Hmac] { hmac::NAME } else { "aes-128" };
+        let usual = if modes == [Mode::Hmac] { hmac::NAMES[0] } else { "aes-128" };
         let cipher = cipher(self.cipher.as_deref().unwrap_or(usual))?;
         let small = cipher.block_bytes < 16;
         let budget_blocks = self.budget.unwrap_or(most_blocks(cipher.block_bytes, &modes));

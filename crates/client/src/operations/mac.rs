@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use polyclave_api::{CHAINED, CODE_BYTES, End, MAX_CHAINED, Mode, Use};
+use polyclave_api::{CHAINED, End, MAX_CHAINED, Mode, Use};
 use zeroize::Zeroizing;
 
 use crate::operations::encrypt::KeyHandle;
@@ -21,7 +21,7 @@ impl KeyHandle<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Zeroizing<Vec<u8>>> {
         match (self.computes_hmac()?, bytes) {
-            (true, bytes) => self.hmac_of_stream(input, bytes.unwrap_or(*CODE_BYTES.end()), progress),
+            (true, bytes) => self.hmac_of_stream(input, bytes, progress),
             (false, None) => self.cmac_stream(input, progress),
             (false, Some(_)) => {
                 Err(Error::Misuse(format!("the key '{}' is not for hmac, whose codes are cut", self.name())))
@@ -37,12 +37,13 @@ impl KeyHandle<'_> {
     fn hmac_of_stream(
         &self,
         input: &mut dyn Read,
-        bytes: usize,
+        bytes: Option<usize>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Zeroizing<Vec<u8>>> {
         // One more than is allowed, so that a longer message is noticed.
         let mut pieces = Pieces::new(Source::Stream(input), MAX_CHAINED + 1)?;
         let piece = pieces.next()?.ok_or_else(|| Error::Misuse("a stream without a piece".into()))?;
+        let bytes = bytes.map_or_else(|| Ok(self.hmac_hash()?.hash_bytes()), Ok::<_, Error>)?;
         let code = self.hmac(&[&piece.data[..]], bytes)?.remove(0);
         progress(piece.data.len() as u64);
         Ok(code)

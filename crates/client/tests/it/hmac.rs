@@ -5,10 +5,10 @@ use hmac::{Hmac, KeyInit, Mac};
 use polyclave_api::{
     End, MAX_CHAINED, Mode, NewKey, Reason, Reply, Request, Right, Step, Usage, Use, Wrapping, operations,
 };
-use polyclave_cipher::hmac::{BLOCK, NAME};
-use polyclave_client::{Client, Error, Result};
+use polyclave_cipher::hmac::{Sha2, code_bytes, name};
+use polyclave_client::{Client, Error, Result, hmac_check_value, hmac_key_block};
 use polyclave_node::Cheat;
-use sha2::Sha256;
+use sha2::{Sha256, Sha384, Sha512};
 use zeroize::Zeroizing;
 
 use crate::common::active::{fill, start, start_cheating};
@@ -17,8 +17,18 @@ use crate::common::raw::{Raw, request, use_of};
 use crate::common::vectors::{HMAC, vectors};
 use crate::common::{TestCluster, data, insist, key};
 
-fn hmac_key(name: &str) -> NewKey {
-    key(name, NAME, &[Mode::Hmac])
+/// What keys for HMAC-SHA-256 name as their cipher.
+const NAME: &str = name(Sha2::Sha256);
+
+/// The bytes of a block of SHA-256.
+const BLOCK: usize = Sha2::Sha256.block_bytes();
+
+fn hmac_key(key: &str) -> NewKey {
+    key_with(Sha2::Sha256, key)
+}
+
+fn key_with(hash: Sha2, name_of_key: &str) -> NewKey {
+    key(name_of_key, name(hash), &[Mode::Hmac])
 }
 
 fn code(client: &Client, name: &str, message: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
@@ -26,7 +36,18 @@ fn code(client: &Client, name: &str, message: &[u8]) -> Result<Zeroizing<Vec<u8>
 }
 
 pub(crate) fn of_another_program(secret: &[u8], message: &[u8]) -> Vec<u8> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("any length");
+    with_hash(Sha2::Sha256, secret, message)
+}
+
+fn with_hash(hash: Sha2, secret: &[u8], message: &[u8]) -> Vec<u8> {
+    match hash {
+        Sha2::Sha256 => code_of(Hmac::<Sha256>::new_from_slice(secret).expect("any length"), message),
+        Sha2::Sha384 => code_of(Hmac::<Sha384>::new_from_slice(secret).expect("any length"), message),
+        Sha2::Sha512 => code_of(Hmac::<Sha512>::new_from_slice(secret).expect("any length"), message),
+    }
+}
+
+fn code_of(mut mac: impl Mac, message: &[u8]) -> Vec<u8> {
     mac.update(message);
     mac.finalize().into_bytes().to_vec()
 }
@@ -35,19 +56,21 @@ pub(crate) fn of_another_program(secret: &[u8], message: &[u8]) -> Vec<u8> {
 fn published_vectors_of_hmac_come_out() {
     let cluster = TestCluster::shared();
     let client = cluster.client();
-    for (i, v) in vectors(HMAC, "HMAC-SHA-256").iter().enumerate() {
+    let of_file = |hash| vectors(HMAC, &name(hash).to_uppercase()).into_iter().map(move |v| (hash, v));
+    let all: Vec<_> = Sha2::ALL.into_iter().flat_map(of_file).collect();
+    for (i, (hash, v)) in all.iter().enumerate() {
         let (mut secret, expected) = (v.bytes("key"), v.bytes("ciphertext"));
         if secret.len() < 16 {
             // Zeros behind a key that is no longer than a block are no other key.
-            secret.resize(BLOCK, 0);
+            secret.resize(hash.block_bytes(), 0);
         }
         let name = format!("hmac-vector-{i}");
-        client.import(hmac_key(&name), &secret).expect("a key");
+        client.import(key_with(*hash, &name), &secret).expect("a key");
         let handle = client.key(&name).expect("nothing is asked");
         let found = handle.hmac(&[&v.bytes("plaintext")], expected.len()).expect("a code");
         assert_eq!(found[0][..], expected[..], "{v:?}");
     }
-    assert_eq!(vectors(HMAC, "HMAC-SHA-256").len(), 12);
+    assert_eq!(all.len(), 12 + 9 + 9);
 }
 
 /// Around the ends of blocks, and several together, in any order.
@@ -70,6 +93,40 @@ fn codes_of_every_length_are_those_of_another_program() {
     assert!(handle.hmac(&[], 32).expect("nothing").is_empty());
     let streamed = handle.mac_stream(&mut &messages[9][..], None, &mut |_| ()).expect("a code");
     assert_eq!(streamed, codes[9]);
+}
+
+/// Blocks have 128 bytes. A last one has room for 111 of the message.
+#[test]
+fn codes_with_words_of_64_bits_are_those_of_another_program() {
+    let cluster = TestCluster::shared();
+    let client = cluster.client();
+    let messages = [0, 112, 127, 128, 0].map(data);
+    let all: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+    for (hash, bytes) in [(Sha2::Sha384, 100), (Sha2::Sha512, 129)] {
+        let name = format!("{}-lengths", name(hash));
+        let made = client.import(key_with(hash, &name), &data(bytes)).expect("a key");
+        let zeros = vec![0; hash.hash_bytes()];
+        assert_eq!(made.check_value[..], with_hash(hash, &data(bytes), &zeros)[..5]);
+        let block = hmac_key_block(hash, &data(bytes)).expect("a key");
+        assert_eq!(hmac_check_value(hash, &block), made.check_value);
+        let handle = client.key(&name).expect("nothing is asked");
+        let whole = *code_bytes(hash).end();
+        let codes = handle.hmac(&all, whole).expect("codes");
+        for (message, code) in all.iter().zip(&codes) {
+            assert_eq!(code[..], with_hash(hash, &data(bytes), message), "{hash:?} {}", message.len());
+        }
+        let cut = handle.hmac(&all[..1], 17).expect("a code");
+        assert_eq!(cut[0][..], codes[0][..17]);
+        let streamed = handle.mac_stream(&mut &messages[1][..], None, &mut |_| ()).expect("a code");
+        assert_eq!(streamed, codes[1]);
+        for wrong in [15, whole + 1] {
+            let told = handle.hmac(&all[..1], wrong).expect_err("refused").to_string();
+            assert!(told.contains(&format!("16 to {whole} bytes")), "{told}");
+        }
+    }
+    client.generate(key("hmac-none", "aes-128", &[Mode::Cmac])).expect("a key");
+    let other = client.key("hmac-none").and_then(|key| key.hmac(&all, 32)).expect_err("refused");
+    assert!(other.to_string().contains("aes-128, not for hmac"), "{other}");
 }
 
 #[test]
@@ -121,9 +178,11 @@ fn a_key_for_hmac_serves_nothing_else_and_pays_for_compressions() {
 fn blocks_out_of_order_and_lengths_that_are_not_allowed_are_refused_by_all() {
     let cluster = TestCluster::shared();
     cluster.client().generate(hmac_key("hmac-raw")).expect("a key");
-    let asked = |bytes, messages, code_bytes| {
-        request(use_of("hmac-raw", Use::Hmac(operations::Hmac { bytes, messages, code_bytes })), None)
+    cluster.client().generate(key_with(Sha2::Sha384, "hmac-raw-384")).expect("a key");
+    let asked_of = |key, bytes, messages, code_bytes| {
+        request(use_of(key, Use::Hmac(operations::Hmac { bytes, messages, code_bytes })), None)
     };
+    let asked = |bytes, messages, code_bytes| asked_of("hmac-raw", bytes, messages, code_bytes);
     let masked = |len, next| Step::Masked { data: data(len), next, end: End::No };
     let refused = |what: &str, request: Request, steps: &[Step]| {
         let mut raw = Raw::call(&cluster);
@@ -144,6 +203,7 @@ fn blocks_out_of_order_and_lengths_that_are_not_allowed_are_refused_by_all() {
     refused("a shorter mask for the next block", two(), &[masked(128, 64)]);
     refused("a block of one message", two(), &[masked(64, 128)]);
     refused("blocks of three messages", two(), &[masked(192, 128)]);
+    refused("a block of SHA-256", asked_of("hmac-raw-384", 65, 2, 32), &[masked(128, 0)]);
     refused("an end", two(), &[Step::Masked { data: data(128), next: 128, end: End::Whole }]);
     refused("a tag", two(), &[Step::Tag]);
     for (what, request) in [
@@ -153,6 +213,7 @@ fn blocks_out_of_order_and_lengths_that_are_not_allowed_are_refused_by_all() {
         ("very many messages", asked(1, u32::MAX, 32)),
         ("a short code", asked(1, 1, 15)),
         ("a long code", asked(1, 1, 33)),
+        ("a code of SHA-384 that is too long", asked_of("hmac-raw-384", 1, 1, 49)),
     ] {
         refused(what, request, &[]);
     }
@@ -177,6 +238,10 @@ fn works(cluster: &TestCluster, between: impl Fn()) {
     });
     assert_eq!(first, again);
     assert_ne!(first[..], of_another_program(&data(100), b"a message"));
+    insist(&|| client.import(key_with(Sha2::Sha512, "longer"), &data(200)));
+    between();
+    let found = insist(&|| client.key("longer").and_then(|key| key.hmac(&[b"a message"], 64)));
+    assert_eq!(found[0][..], with_hash(Sha2::Sha512, &data(200), b"a message"));
 }
 
 fn works_among(protocol: &str, nodes: usize) {
@@ -189,8 +254,16 @@ fn works_among(protocol: &str, nodes: usize) {
 
 #[test]
 fn it_works_under_shamir_active() {
-    let cluster = start(1024, &[]);
+    // Enough triples for a key of SHA-512.
+    let cluster = start(1408, &[]);
     works(&cluster, || fill(&cluster));
+}
+
+#[test]
+fn nodes_with_little_material_say_how_much_a_key_takes() {
+    let cluster = start(64, &[]);
+    let made = cluster.client().generate(key_with(Sha2::Sha512, "hmac-dry"));
+    refused(made, Reason::OutOfMaterial, "make a key of hmac-sha-512 takes material for 214512 ANDs in all");
 }
 
 #[test]

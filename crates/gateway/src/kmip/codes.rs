@@ -122,6 +122,14 @@ pub(super) mod operation {
 pub(super) const TRIPLE_DES: u32 = 2;
 pub(super) const AES: u32 = 3;
 pub(super) const HMAC_SHA_256: u32 = 9;
+pub(super) const HMAC_SHA_384: u32 = 10;
+pub(super) const HMAC_SHA_512: u32 = 11;
+
+/// Whether an algorithm is one of HMAC.
+pub(super) fn is_hmac(algorithm: u32) -> bool {
+    [HMAC_SHA_256, HMAC_SHA_384, HMAC_SHA_512].contains(&algorithm)
+}
+
 /// Block cipher modes.
 pub(super) const CBC: u32 = 1;
 pub(super) const ECB: u32 = 2;

@@ -65,7 +65,7 @@ fn read_kind(of: &mut Fields<'_>) -> Result<(u32, &'static str)> {
     let kind = KINDS.iter().find(|(of, bits, _)| (*of, Ok(*bits)) == (algorithm, u32::try_from(length)));
     let (.., cipher) = kind.ok_or_else(|| {
         Reason::InvalidField.because(
-            "keys are of AES with 128, 192 or 256 bits, of 3DES with 168 (or 192 with parity), or of HMAC-SHA256 with 512",
+            "keys are of AES with 128, 192 or 256 bits, of 3DES with 168 (or 192 with parity), of HMAC-SHA256 with 512, or of HMAC-SHA384 or HMAC-SHA512 with 1024",
         )
     })?;
     Ok((algorithm, cipher))
@@ -96,7 +96,7 @@ fn read_use(of: &mut Fields<'_>, algorithm: u32) -> Result<(Vec<Mode>, Vec<Usage
         let why = "keys are made to encrypt and decrypt, or to generate and verify codes; other uses are not served";
         return Err(Reason::InvalidField.because(why));
     }
-    let hmac = algorithm == codes::HMAC_SHA_256;
+    let hmac = codes::is_hmac(algorithm);
     match (bits & data_bits != 0, bits & codes_bits != 0) {
         (true, true) if !hmac => Err(Reason::InvalidField.because(
             "codes and ciphertexts under one key can undo each other: make one key to encrypt, and another for codes",

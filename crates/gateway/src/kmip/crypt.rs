@@ -271,13 +271,13 @@ impl Mac {
         let mode = of.enumeration(tag::BLOCK_CIPHER_MODE)?;
         of.end()?;
         let fits = match algorithm {
-            Some(codes::HMAC_SHA_256) => mode.is_none(),
+            Some(of_hmac) if codes::is_hmac(of_hmac) => mode.is_none(),
             Some(codes::AES | codes::TRIPLE_DES) => mode == Some(codes::CMAC),
             None => mode.is_none(),
             Some(_) => false,
         };
         if !fits {
-            let why = "codes are those of HMAC-SHA256, or of AES or 3DES with CMAC";
+            let why = "codes are those of HMAC-SHA256, -SHA384 and -SHA512, or of AES or 3DES with CMAC";
             return Err(Reason::InvalidField.because(why));
         }
         let data = payload.bytes(tag::DATA)?.ok_or_else(|| missing("data"))?;
@@ -294,9 +294,9 @@ impl Mac {
                 return Err(other_algorithm().into());
             }
             let handle = client.key_with_info(&object.info);
-            let code = match algorithm {
-                codes::HMAC_SHA_256 => handle.hmac(&[&self.data], hmac::CODE)?.pop().unwrap_or_default(),
-                _ => handle.cmac(&self.data)?,
+            let code = match hmac::hash_of(&object.info.properties.cipher) {
+                Some(hash) => handle.hmac(&[&self.data], hash.hash_bytes())?.pop().unwrap_or_default(),
+                None => handle.cmac(&self.data)?,
             };
             Ok(Done::to(object.identifier(), AROUND, |payload, identifier| {
                 put(payload, tag::UNIQUE_IDENTIFIER, Value::Text(identifier));

@@ -5,7 +5,7 @@
 //! name as its attribute Name.
 
 use polyclave_api::{KeyInfo, KeyVersion, Mode, Usage, VersionState};
-use polyclave_cipher::hmac;
+use polyclave_cipher::hmac::{self, Sha2};
 use polyclave_client::Client;
 
 use super::codes::{self, mask};
@@ -16,14 +16,21 @@ const MODES: [Mode; 6] = [Mode::Gcm, Mode::Ctr, Mode::Cbc, Mode::Cmac, Mode::Ecb
 
 /// A kind of keys: its algorithm and length in bits, and the cipher of the nodes. Keys of 3DES have 168 bits,
 /// or 192 with those of parity.
-pub(super) const KINDS: [(u32, u32, &str); 6] = [
+pub(super) const KINDS: [(u32, u32, &str); 8] = [
     (codes::AES, 128, "aes-128"),
     (codes::AES, 192, "aes-192"),
     (codes::AES, 256, "aes-256"),
     (codes::TRIPLE_DES, 168, "3des-ede3"),
     (codes::TRIPLE_DES, 192, "3des-ede3"),
-    (codes::HMAC_SHA_256, 8 * hmac::BLOCK as u32, hmac::NAME),
+    of_hmac(codes::HMAC_SHA_256, Sha2::Sha256),
+    of_hmac(codes::HMAC_SHA_384, Sha2::Sha384),
+    of_hmac(codes::HMAC_SHA_512, Sha2::Sha512),
 ];
+
+/// Keys of HMAC have the length of a block of their hash.
+const fn of_hmac(algorithm: u32, hash: Sha2) -> (u32, u32, &'static str) {
+    (algorithm, 8 * hash.block_bytes() as u32, hmac::name(hash))
+}
 
 /// A version of a key.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! `hmac/N` and `verify/N`: codes of HMAC-SHA-256, computed by the nodes, of one message or a batch.
+//! `hmac/N` and `verify/N`: codes of HMAC, computed by the nodes, of one message or a batch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use polyclave_api::{CODE_BYTES, KeyInfo, MAX_CHAINED, MAX_CODES, Mode, VersionState};
+use polyclave_api::{KeyInfo, MAX_CHAINED, MAX_CODES, Mode, VersionState};
+use polyclave_cipher::hmac::{Sha2, hash_of};
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
@@ -18,9 +19,6 @@ use super::item::base64;
 use super::messages::{Ask, Result};
 use super::{Caller, Vault};
 use crate::failure::Failure;
-
-/// The only algorithm.
-const ALGORITHM: &str = "sha2-256";
 
 /// Messages with the codes that the nodes compute of them.
 type Codes = Vec<Result<Zeroizing<Vec<u8>>>>;
@@ -35,8 +33,8 @@ pub(super) async fn hmac(
     (key, algorithm): (&str, Option<&str>),
     fields: &Fields,
 ) -> Result<Answer> {
-    refuse_others(algorithm.or(fields.text("algorithm")?))?;
-    let versions = Versions::of(vault, asked.0, key).await?;
+    let wanted = wanted(algorithm.or(fields.text("algorithm")?))?;
+    let versions = Versions::of(vault, asked.0, key, wanted).await?;
     let version = versions.for_new_codes(fields.number("key_version")?.unwrap_or_default())?;
     let (items, is_batch) = items_of(fields)?;
     let inputs = items.iter().map(|item| Ok((version.clone(), input(item)?))).collect();
@@ -55,8 +53,8 @@ pub(super) async fn verify(
     fields: &Fields,
 ) -> Result<Answer> {
     let in_body = fields.text("hash_algorithm")?.or(fields.text("algorithm")?);
-    refuse_others(algorithm.or(in_body))?;
-    let versions = Versions::of(vault, asked.0, key).await?;
+    let wanted = wanted(algorithm.or(in_body))?;
+    let versions = Versions::of(vault, asked.0, key, wanted).await?;
     let (items, is_batch) = items_of(fields)?;
     let (mut inputs, mut given) = (Vec::new(), Vec::new());
     for item in &items {
@@ -86,11 +84,17 @@ pub(super) async fn verify(
 struct Versions(Vec<Arc<KeyInfo>>);
 
 impl Versions {
-    async fn of(vault: &Vault, caller: &Caller, key: &str) -> Result<Versions> {
+    async fn of(vault: &Vault, caller: &Caller, key: &str, wanted: Option<Sha2>) -> Result<Versions> {
         let shown = vault.versions.shown(&caller.asker, &vault.queue, key).await?;
-        match shown[0].properties.modes.contains(&Mode::Hmac) {
+        let properties = &shown[0].properties;
+        let of_key = hash_of(&properties.cipher).filter(|_| properties.modes.contains(&Mode::Hmac));
+        let of_key = of_key.ok_or_else(|| bad("the key is not for HMAC: make one of type hmac for it"))?;
+        match wanted.is_none_or(|wanted| wanted == of_key) {
             true => Ok(Versions(shown.into_iter().map(Arc::new).collect())),
-            false => Err(bad("the key is not for HMAC: make one of type hmac for it")),
+            false => Err(bad(&format!(
+                "the key is for HMAC with {} alone: leave out the algorithm, or take another key",
+                name_of(of_key)
+            ))),
         }
     }
 
@@ -158,7 +162,8 @@ async fn compute(vault: &Vault, (caller, call): Ask<'_>, inputs: Vec<Result<Inpu
         let Some(version) = of_group.map(|(version, _)| version.clone()).next() else { continue };
         let computed = caller.asker.ask(&vault.queue, move |client| {
             let messages: Vec<&[u8]> = messages.iter().map(|message| message.as_slice()).collect();
-            client.key_with_info(&version).hmac(&messages, *CODE_BYTES.end())
+            let key = client.key_with_info(&version);
+            key.hmac(&messages, key.hmac_hash()?.hash_bytes())
         });
         match computed.await {
             Ok(computed) => group.iter().zip(computed).for_each(|(at, code)| codes[*at] = Ok(code)),
@@ -214,15 +219,23 @@ fn code_of(item: &Fields) -> Result<(u32, Vec<u8>)> {
     Ok((version, code))
 }
 
-fn refuse_others(algorithm: Option<&str>) -> Result<()> {
-    match algorithm.unwrap_or(ALGORITHM) {
-        "" | ALGORITHM => Ok(()),
-        other => {
-            let shown: String = other.chars().take(32).collect();
-            Err(bad(&format!(
-                "unsupported algorithm {shown:?}; the nodes compute HMAC with {ALGORITHM} only"
-            )))
-        }
+/// The hash of this name; `None` if there is no name, which means that of the key.
+fn wanted(algorithm: Option<&str>) -> Result<Option<Sha2>> {
+    let Some(name) = algorithm.filter(|name| !name.is_empty()) else { return Ok(None) };
+    let found = Sha2::ALL.into_iter().find(|hash| name_of(*hash) == name);
+    found.map(Some).ok_or_else(|| {
+        let shown: String = name.chars().take(32).collect();
+        let all = Sha2::ALL.map(name_of).join(", ");
+        bad(&format!("unsupported algorithm {shown:?}; the nodes compute HMAC with {all}"))
+    })
+}
+
+/// As Vault names it.
+fn name_of(hash: Sha2) -> &'static str {
+    match hash {
+        Sha2::Sha256 => "sha2-256",
+        Sha2::Sha384 => "sha2-384",
+        Sha2::Sha512 => "sha2-512",
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use polyclave_api::{KeyInfo, Mode, NewKey, Origin, Reason, Right, most_blocks};
-use polyclave_cipher::hmac;
+use polyclave_api::{KeyInfo, NewKey, Origin, Reason, Right, most_blocks};
+use polyclave_cipher::hmac::{self, Sha2};
 use polyclave_client::Error;
 use serde_json::{Map, Value, json};
 
@@ -238,14 +238,14 @@ async fn known(vault: &Vault, caller: &Caller, key: &str) -> Result<Option<Vec<K
 
 /// Refuses another size than keys of a type have.
 fn check_size(of_type: &Type, bytes: i64) -> Result<(), Failure> {
-    match (of_type.mode, bytes) {
+    match (hmac::hash_of(of_type.cipher).map(Sha2::block_bytes), bytes) {
         (_, 0) => Ok(()),
-        (Mode::Hmac, bytes) if usize::try_from(bytes) == Ok(hmac::BLOCK) => Ok(()),
-        (Mode::Hmac, _) => Err(Failure::Bad(format!(
-            "key_size must be {}, or be left out: the nodes make keys for HMAC of so many bytes",
-            hmac::BLOCK
+        (Some(made), bytes) if usize::try_from(bytes) == Ok(made) => Ok(()),
+        (Some(made), _) => Err(Failure::Bad(format!(
+            "key_size must be {made}, or be left out: the nodes make keys of type {} of so many bytes",
+            of_type.name
         ))),
-        _ => Err(Failure::Bad("key_size is not valid for keys of AES".into())),
+        (None, _) => Err(Failure::Bad("key_size is not valid for keys of AES".into())),
     }
 }
 

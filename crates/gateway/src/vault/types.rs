@@ -10,7 +10,7 @@
 //! `docs/security/programs.md` says what that gives of what Vault's derived keys give, and what not.
 
 use polyclave_api::{KeyInfo, MAX_ADDITIONAL_DATA, Mode, NewKey};
-use polyclave_cipher::hmac;
+use polyclave_cipher::hmac::{self, Sha2};
 use polyclave_client::{Aead, KeyHandle};
 
 use crate::bound::{Part, bound};
@@ -28,24 +28,28 @@ pub(super) struct Type {
 /// The type of a key that is made without naming one.
 pub(super) const DEFAULT: &str = TYPES[0].name;
 
-const TYPES: [Type; 6] = [
+const TYPES: [Type; 8] = [
     Type { name: "aes256-gcm96", cipher: "aes-256", mode: Mode::Gcm },
     Type { name: "aes256-gcm96", cipher: "aes-256", mode: Mode::Xaes },
     Type { name: "aes256-gcm96", cipher: "aes-256", mode: Mode::Siv },
     Type { name: "aes128-gcm96", cipher: "aes-128", mode: Mode::Gcm },
     Type { name: "aes128-gcm96", cipher: "aes-128", mode: Mode::Siv },
-    Type { name: "hmac", cipher: hmac::NAME, mode: Mode::Hmac },
+    // Vault has one type, whose keys serve every hash. At the nodes a key serves one.
+    Type { name: "hmac", cipher: hmac::name(Sha2::Sha256), mode: Mode::Hmac },
+    Type { name: "hmac-sha2-384", cipher: hmac::name(Sha2::Sha384), mode: Mode::Hmac },
+    Type { name: "hmac-sha2-512", cipher: hmac::name(Sha2::Sha512), mode: Mode::Hmac },
 ];
 
 impl Type {
     /// The type with a name, for keys that are derived or convergent, or neither.
     pub(super) fn named(name: &str, (derived, convergent): (bool, bool)) -> Result<&'static Type, Failure> {
+        let computes_codes = TYPES.iter().any(|one| (one.name, one.mode) == (name, Mode::Hmac));
         let mode = match (name, derived, convergent) {
-            ("hmac", false, false) => Mode::Hmac,
-            ("hmac", ..) => {
-                return Err(bad(
-                    "key derivation and convergent encryption not supported for keys of type hmac",
-                ));
+            (_, false, false) if computes_codes => Mode::Hmac,
+            _ if computes_codes => {
+                return Err(bad(&format!(
+                    "key derivation and convergent encryption not supported for keys of type {name}"
+                )));
             }
             (_, false, true) => {
                 return Err(bad("convergent encryption requires derivation to be enabled"));
@@ -61,7 +65,9 @@ impl Type {
         };
         TYPES.iter().find(|one| (one.name, one.mode) == (name, mode)).ok_or_else(|| {
             let shown: String = name.chars().take(64).collect();
-            bad(&format!("unknown key type {shown}; this gateway has aes256-gcm96, aes128-gcm96 and hmac"))
+            let mut names: Vec<&str> = TYPES.iter().map(|one| one.name).collect();
+            names.dedup();
+            bad(&format!("unknown key type {shown}; this gateway has {}", names.join(", ")))
         })
     }
 

@@ -170,13 +170,17 @@ fn a_batch_tells_each_mistake_where_it_is() {
 }
 
 #[test]
-fn what_is_not_hmac_with_sha_256_is_refused() {
+fn what_is_not_hmac_with_the_hash_of_the_key_is_refused() {
     let world = World::shared();
     let _ = with_key(&world, "codes-other", &[1; 16]);
     world.done("POST", "/v1/transit/keys/codes-aes", Value::Null);
     let hmac = code(1, &[1; 16], &[0; 3]);
     for (path, body, why) in [
-        ("hmac/codes-other/sha2-512", json!({ "input": "AAAA" }), "unsupported algorithm \"sha2-512\""),
+        ("hmac/codes-other/sha2-512", json!({ "input": "AAAA" }), "for HMAC with sha2-256 alone"),
+        ("verify/codes-other/sha2-384", json!({ "input": "AAAA", "hmac": hmac }), "with sha2-256 alone"),
+        ("hmac/codes-other/sha2-224", json!({ "input": "AAAA" }), "unsupported algorithm \"sha2-224\""),
+        ("keys/codes-longer", json!({ "type": "hmac-sha2-512", "key_size": 64 }), "key_size must be 128"),
+        ("keys/codes-type", json!({ "type": "hmac-sha2-224" }), "hmac-sha2-384, hmac-sha2-512"),
         ("hmac/codes-other", json!({ "input": "AAAA", "algorithm": "sha3-256" }), "unsupported algorithm"),
         (
             "verify/codes-other",
@@ -201,6 +205,37 @@ fn what_is_not_hmac_with_sha_256_is_refused() {
         assert!(refused.status == 400 && refused.errors().contains(why), "{path}: {refused:?}");
     }
     assert_eq!(world.ask("POST", "/v1/transit/hmac", json!({ "input": "AAAA" })).status, 404);
+}
+
+/// Vault's algorithm is that of the request; here it is that of the key.
+#[test]
+fn keys_of_a_type_of_their_own_have_longer_codes() {
+    let world = World::shared();
+    for (name, of_ring, bytes) in
+        [("sha2-384", ring::hmac::HMAC_SHA384, 48), ("sha2-512", ring::hmac::HMAC_SHA512, 64)]
+    {
+        let key = format!("codes-{name}");
+        let kind = format!("hmac-{name}");
+        let made = world.done("POST", &format!("/v1/transit/keys/{key}"), json!({ "type": kind }));
+        assert_eq!(made["data"]["type"], json!(kind));
+        let post = |path: String, body| world.ask("POST", &format!("/v1/transit/{path}"), body);
+        let code = post(format!("hmac/{key}"), json!({ "input": "AAAA" })).data("hmac").to_owned();
+        let encoded = code.strip_prefix("vault:v1:").expect("of the first version");
+        assert_eq!(STANDARD.decode(encoded).expect("base64").len(), bytes);
+        let verified = post(format!("verify/{key}/{name}"), json!({ "input": "AAAA", "hmac": code }));
+        assert_eq!(verified.json["data"]["valid"], true, "{verified:?}");
+
+        // The same of a key that another program knows.
+        let known = format!("codes-known-{name}");
+        let new = NewKey::for_modes(&known, &kind.replace("sha2", "sha"), &[Mode::Hmac], 1 << 32);
+        world.client().import(new, &[9; 40]).expect("imported");
+        let expected = ring::hmac::sign(&ring::hmac::Key::new(of_ring, &[9; 40]), &[0; 3]);
+        let body = json!({ "input": "AAAA", "algorithm": name });
+        let found = post(format!("hmac/{known}"), body).data("hmac").to_owned();
+        assert_eq!(found, format!("vault:v1:{}", STANDARD.encode(expected)));
+        let other = post(format!("hmac/{known}/sha2-256"), json!({ "input": "AAAA" }));
+        assert!(other.status == 400 && other.errors().contains(&format!("with {name} alone")), "{other:?}");
+    }
 }
 
 #[test]

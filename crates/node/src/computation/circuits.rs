@@ -9,7 +9,7 @@ use polyclave_api::{Reason, Refusal};
 
 use crate::Result;
 use crate::computation::block_circuits::BlockCircuits;
-use crate::computation::hmac_circuits::{HmacCircuits, additions};
+use crate::computation::hmac_circuits::{Hashing, HmacCircuits};
 use crate::computation::key_circuits::{KeyCircuits, key_port};
 use crate::computation::payment_circuits::PaymentCircuits;
 use polyclave_cipher::{Cells, Cipher, Compiled, CompiledPort, Direction, Matrix, Port, compile_with_views};
@@ -18,25 +18,40 @@ use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceSession;
 use polyclave_protocol::service::ServiceSession;
 
-/// All circuits that nodes evaluate for one cipher.
+/// All circuits that nodes evaluate for keys of one cipher, or for HMAC with one hash.
 pub(crate) struct Circuits {
     pub(crate) cipher: Cipher,
+    own: Own,
+    /// A key, with the views that it needs to be expanded and to be wrapped.
+    pub(crate) key: CompiledPort,
+    /// What is kept of an expanded key.
+    pub(crate) round_keys: CompiledPort,
+    /// Circuits between keys of this cipher and others.
+    pub(crate) keys: KeyCircuits,
+    /// Circuits of single blocks, for AES.
+    pub(crate) blocks_of_aes: BlockCircuits,
+}
+
+/// What is computed under a key.
+pub(crate) enum Own {
+    /// Blocks are encrypted.
+    Cipher(OfCipher),
+    /// Messages are hashed.
+    Hmac(Hashing),
+}
+
+/// The circuits of a block cipher alone.
+pub(crate) struct OfCipher {
     /// `key` to `round_keys`, with the views of them that all the other circuits need.
     pub(crate) key_schedule: Compiled,
     /// `block`, `tweak` if the cipher takes one, and `round_keys` to `block`.
     pub(crate) encrypt: Compiled,
     /// The same for decryption.
     pub(crate) decrypt: Option<Compiled>,
-    /// `None` for a cipher that takes a tweak, since no mode that chains blocks provides one; and for HMAC.
+    /// `None` for a cipher that takes a tweak, since no mode that chains blocks provides one.
     chained: Option<Chained>,
     /// `zero` and `round_keys` to `check_value`.
     pub(crate) check_value: Compiled,
-    /// A key, with the views that it needs to be expanded and to be wrapped.
-    pub(crate) key: CompiledPort,
-    /// Circuits between keys of this cipher and others.
-    pub(crate) keys: KeyCircuits,
-    /// Circuits of single blocks, for AES.
-    pub(crate) blocks_of_aes: BlockCircuits,
 }
 
 /// Circuits of the modes that chain blocks: CBC, CMAC, and the hash key of GCM.
@@ -68,51 +83,100 @@ impl Chained {
     }
 }
 
-impl Circuits {
-    fn new(cipher: Cipher, maps: &AnyServiceSession) -> Circuits {
+impl OfCipher {
+    fn new(cipher: &Cipher, maps: &AnyServiceSession) -> OfCipher {
         let encrypt = compile(&cipher.encrypt, maps);
         let decrypt = cipher.circuit(Direction::Decrypt).map(|circuit| compile(&circuit, maps));
-        let is_chained = cipher.tweak_bytes == 0 && !hmac::is_hmac(&cipher);
-        let chained = is_chained.then(|| Chained::new(&cipher, maps));
-        let check_value = compile(&modes::check_value(&cipher), maps);
+        let chained = (cipher.tweak_bytes == 0).then(|| Chained::new(cipher, maps));
+        let check_value = compile(&modes::check_value(cipher), maps);
         let users = [&encrypt, &check_value].into_iter().chain(&decrypt);
         let users = users.chain(chained.iter().flat_map(Chained::all));
         let round_keys = union(users.map(|c| c.inputs().last().map(CompiledPort::views).unwrap_or_default()));
         let key_schedule = compile_with_views(&cipher.key_schedule, maps, |_| round_keys.clone());
-        let key = key_port(&cipher, &key_schedule, maps);
+        OfCipher { key_schedule, encrypt, decrypt, chained, check_value }
+    }
+}
+
+impl Circuits {
+    fn new(cipher: Cipher, hmac: &Arc<HmacCircuits>, maps: &AnyServiceSession) -> Circuits {
+        let (own, key, round_keys) = match hmac::hash_of(&cipher.name) {
+            Some(hash) => {
+                let [key, round_keys] =
+                    [hmac::padded(hash), hmac::round_keys(hash)].map(|circuit| compile(&circuit, maps));
+                (
+                    Own::Hmac(Hashing::new(hash, hmac)),
+                    key.inputs()[0].clone(),
+                    round_keys.outputs()[0].clone(),
+                )
+            }
+            None => {
+                let own = OfCipher::new(&cipher, maps);
+                let schedule = &own.key_schedule;
+                let (key, round_keys) = (schedule.inputs()[0].clone(), schedule.outputs()[0].clone());
+                (Own::Cipher(own), key, round_keys)
+            }
+        };
+        let key = key_port(&cipher, &key, maps);
         let (keys, blocks_of_aes) = (KeyCircuits::default(), BlockCircuits::default());
-        Circuits { cipher, key_schedule, encrypt, decrypt, chained, check_value, key, keys, blocks_of_aes }
+        Circuits { cipher, own, key, round_keys, keys, blocks_of_aes }
+    }
+
+    pub(crate) fn own(&self) -> &Own {
+        &self.own
+    }
+
+    /// The circuits of a block cipher.
+    pub(crate) fn of_cipher(&self) -> Result<&OfCipher> {
+        match &self.own {
+            Own::Cipher(own) => Ok(own),
+            Own::Hmac(_) => Err(Error::misuse(format!("a key for {} encrypts nothing", self.cipher.name))),
+        }
+    }
+
+    /// What computes codes of HMAC.
+    pub(crate) fn hashing(&self) -> Result<&Hashing> {
+        match &self.own {
+            Own::Hmac(hashing) => Ok(hashing),
+            Own::Cipher(_) => {
+                Err(Error::misuse(format!("a key of {} computes no codes of hmac", self.cipher.name)))
+            }
+        }
     }
 
     /// A block of zeros in the cells of this cipher.
-    pub(crate) fn zero(&self) -> Cells {
-        let block = &self.cipher.encrypt.inputs()[0];
-        Cells::zero(block.cells.len(), block.bits, 1)
+    pub(crate) fn zero(&self) -> Result<Cells> {
+        let block = self.port(0)?;
+        Ok(Cells::zero(block.cells.len(), block.bits, 1))
     }
 
     /// Whole blocks in the cells of this cipher.
     pub(crate) fn blocks(&self, bytes: &[u8]) -> Result<Cells> {
-        cells(&self.cipher.encrypt.inputs()[0], bytes)
+        cells(self.port(0)?, bytes)
     }
 
     /// Tweaks in the cells of this cipher, one a block; `None` if it takes none.
     pub(crate) fn tweaks(&self, bytes: &[u8]) -> Result<Option<Cells>> {
         match self.cipher.tweak_bytes {
             0 => Ok(None),
-            _ => cells(&self.cipher.encrypt.inputs()[1], bytes).map(Some),
+            _ => cells(self.port(1)?, bytes).map(Some),
         }
+    }
+
+    /// An input of the encryption.
+    fn port(&self, number: usize) -> Result<&Port> {
+        let inputs = self.cipher.encrypt.inputs();
+        inputs.get(number).ok_or_else(|| Error::misuse(format!("{} encrypts no blocks", self.cipher.name)))
     }
 
     /// Whether a mode could chain blocks.
     pub(crate) fn chains_blocks(&self) -> bool {
-        self.chained.is_some()
+        matches!(&self.own, Own::Cipher(OfCipher { chained: Some(_), .. }))
     }
 
     /// The circuits of modes that chain blocks.
     pub(crate) fn chained(&self) -> Result<&Chained> {
-        self.chained
-            .as_ref()
-            .ok_or_else(|| Error::misuse(format!("no mode chains blocks of {}", self.cipher.name)))
+        let chained = self.of_cipher()?.chained.as_ref();
+        chained.ok_or_else(|| Error::misuse(format!("no mode chains blocks of {}", self.cipher.name)))
     }
 }
 
@@ -134,13 +198,13 @@ pub(crate) struct Library {
     ciphers: Mutex<HashMap<String, Cipher>>,
     circuits: Mutex<HashMap<String, Arc<Circuits>>>,
     pub(crate) payments: PaymentCircuits,
-    pub(crate) hmac: HmacCircuits,
+    hmac: Arc<HmacCircuits>,
 }
 
 /// A cipher in the form in which nodes evaluate it.
 pub(crate) fn form(cipher: Cipher, maps: &AnyServiceSession) -> Cipher {
     match hmac::is_hmac(&cipher) {
-        true => hmac::cipher(additions(maps)),
+        true => cipher,
         false => maps.form(cipher),
     }
 }
@@ -171,7 +235,7 @@ impl Library {
         // No mode works without a key.
         let cipher_found = keyed::find(cipher).filter(|cipher| cipher.key_bytes > 0)?;
         // Not under the lock: requests with keys of other ciphers do not wait. What is made twice is alike.
-        let circuits = Arc::new(Circuits::new(form(cipher_found, maps), maps));
+        let circuits = Arc::new(Circuits::new(form(cipher_found, maps), &self.hmac, maps));
         Some(self.circuits.lock().entry(cipher.to_owned()).or_insert(circuits).clone())
     }
 }

@@ -1,58 +1,225 @@
-//! Circuits of HMAC, compiled for a node's protocol. They are made on first use.
+//! Circuits of HMAC, compiled for a node's protocol, and what is computed with them for messages and keys.
+//!
+//! The large ones, of compressions, are made on first use and kept: two for SHA-256, and two for SHA-384 and
+//! SHA-512 together. Those without an AND are made anew for each use, which takes less time than a round.
 
 use std::sync::Arc;
 
 use polyclave_cipher::boolean::BooleanBuilder;
-use polyclave_cipher::hmac::{self, Additions};
-use polyclave_cipher::{Circuit, Compiled, compile};
-use polyclave_protocol::any::AnyServiceSession;
-use polyclave_protocol::protocol::Session;
+use polyclave_cipher::hmac::{self, Additions, Last, Sha2};
+use polyclave_cipher::{Cells, Circuit, Compiled, compile, modes};
+use polyclave_protocol::Error;
+use polyclave_protocol::any::{AnyServiceSession, AnyShared};
+use polyclave_protocol::net::Net;
+use polyclave_protocol::protocol::{Input, Session};
+use polyclave_protocol::service::ServiceSession;
 
 use super::key_circuits::Cached;
+use super::pieces::{evaluate_within, run};
+use super::progress::Progress;
 use crate::Result;
+use crate::error::system;
 
-/// What is computed for codes.
+/// What an evaluation for keys takes in memory at once, about. The same at all nodes.
+const BYTES_AT_ONCE: usize = 32 << 20;
+
+/// A compression. The state is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum HmacCircuit {
-    /// `round_keys` to `inner` and `outer`.
-    States,
+enum Compression {
     /// `block` and `state` to `state`.
-    Block(Additions),
+    Block,
     /// `schedule` and `state` to `state`.
-    KnownBlock(Additions),
-    /// `hash` and `filling` to the `block` of the outer hash.
-    HashBlock,
-    /// `block` and `filling` to `block`, of which so many bytes are those of the message.
-    LastBlock(usize),
-    /// `code` to its first bytes.
-    Beginning(usize),
+    KnownBlock,
 }
 
 /// Those of one protocol.
 #[derive(Default)]
 pub(crate) struct HmacCircuits {
-    made: Cached<HmacCircuit, Compiled>,
+    made: Cached<(Sha2, Compression, Additions), Compiled>,
 }
 
-impl HmacCircuits {
-    pub(crate) fn get(&self, which: HmacCircuit, maps: &AnyServiceSession) -> Result<Arc<Compiled>> {
-        self.made.get(which, || {
+/// A hash, with the circuits of its protocol.
+#[derive(Clone)]
+pub(crate) struct Hashing {
+    pub(crate) hash: Sha2,
+    circuits: Arc<HmacCircuits>,
+}
+
+/// The session, and what an evaluation takes: bytes of memory, and progress.
+pub(crate) struct Within<'a> {
+    pub(crate) protocol: &'a mut AnyServiceSession,
+    pub(crate) net: &'a mut dyn Net,
+    pub(crate) memory: (usize, &'a Progress),
+}
+
+impl Hashing {
+    pub(crate) fn new(hash: Sha2, circuits: &Arc<HmacCircuits>) -> Hashing {
+        Hashing { hash, circuits: circuits.clone() }
+    }
+
+    /// A key as it is stored, and its check value, which is not opened.
+    pub(crate) fn expand(
+        &self,
+        key: &AnyShared,
+        protocol: &mut AnyServiceSession,
+        net: &mut dyn Net,
+    ) -> Result<(AnyShared, AnyShared)> {
+        let expanded = self.round_keys(key, protocol, net).and_then(|round_keys| {
+            let check = self.check_values((&round_keys, 1), protocol, net)?;
+            Ok((round_keys, check))
+        });
+        match expanded {
+            // Each compression asks for material of its own, so an error tells of what one lacks.
+            Err(Error::OutOfMaterial { detail }) => {
+                let [block, known_block] = [Compression::Block, Compression::KnownBlock]
+                    .map(|which| Ok::<_, Error>(self.compression(which, protocol)?.lookups().count()));
+                let (ands, name) = (3 * block? + known_block?, hmac::name(self.hash));
+                let detail =
+                    format!("{detail}. To make a key of {name} takes material for {ands} ANDs in all");
+                Err(Error::OutOfMaterial { detail })
+            }
+            expanded => expanded,
+        }
+    }
+
+    /// The states of both hashes behind the block of a key: two lanes of one compression.
+    fn round_keys(
+        &self,
+        key: &AnyShared,
+        protocol: &mut AnyServiceSession,
+        net: &mut dyn Net,
+    ) -> Result<AnyShared> {
+        let padded = linear(&hmac::padded(self.hash), 1, &[Input::Shared(key)], protocol, net)?;
+        let blocks = protocol.join_lanes(&padded.iter().collect::<Vec<_>>());
+        let circuit = self.compression(Compression::Block, protocol)?;
+        let initial = bits(&hmac::initial_state(self.hash), 2)?;
+        let inputs = [Input::Shared(&blocks), Input::Public(&initial)];
+        let states = run(protocol, net, &circuit, 2, &inputs)?.remove(0);
+        let [inner, outer] = [0, 1].map(|lane| protocol.lanes(&states, lane..lane + 1));
+        let inputs = [Input::Shared(&inner), Input::Shared(&outer)];
+        Ok(linear(&hmac::round_keys(self.hash), 1, &inputs, protocol, net)?.remove(0))
+    }
+
+    /// The check values of keys, one a lane: the first bytes of the code of zeros, as many as a code has.
+    pub(crate) fn check_values(
+        &self,
+        (round_keys, lanes): (&AnyShared, usize),
+        protocol: &mut AnyServiceSession,
+        net: &mut dyn Net,
+    ) -> Result<AnyShared> {
+        let [inner, outer] = self.states((round_keys, lanes), protocol, net)?;
+        let progress = Progress::new(Arc::default());
+        let mut within = Within { protocol, net, memory: (BYTES_AT_ONCE, &progress) };
+        // The block of a message of zeros has what it is filled up with, and zeros else.
+        let block = hmac::filling(self.hash, self.hash.hash_bytes() as u64, 0);
+        let state = self.known_block(&block, (&inner, lanes), &mut within)?;
+        let bytes = modes::check_value_bytes(&hmac::cipher(self.hash));
+        self.code(bytes, (&state, &outer, lanes), &mut within)
+    }
+
+    /// Round keys, one a lane, to the states of the inner and the outer hash.
+    pub(crate) fn states(
+        &self,
+        (round_keys, lanes): (&AnyShared, usize),
+        protocol: &mut AnyServiceSession,
+        net: &mut dyn Net,
+    ) -> Result<[AnyShared; 2]> {
+        let inputs = [Input::Shared(round_keys)];
+        let mut states = linear(&hmac::states(self.hash), lanes, &inputs, protocol, net)?;
+        let outer = states.remove(1);
+        Ok([states.remove(0), outer])
+    }
+
+    /// The circuit of a [`block`](Hashing::block).
+    pub(crate) fn block_circuit(&self, protocol: &AnyServiceSession) -> Result<Arc<Compiled>> {
+        self.compression(Compression::Block, protocol)
+    }
+
+    /// The state behind a block of each message.
+    pub(crate) fn block(
+        &self,
+        block: &AnyShared,
+        (state, lanes): (&AnyShared, usize),
+        within: &mut Within<'_>,
+    ) -> Result<AnyShared> {
+        let circuit = self.block_circuit(within.protocol)?;
+        within.one(&circuit, lanes, &[Input::Shared(block), Input::Shared(state)])
+    }
+
+    /// The state behind a block that everybody knows, the same of each message.
+    pub(crate) fn known_block(
+        &self,
+        block: &[u8],
+        (state, lanes): (&AnyShared, usize),
+        within: &mut Within<'_>,
+    ) -> Result<AnyShared> {
+        let circuit = self.compression(Compression::KnownBlock, within.protocol)?;
+        let schedule = bits(&hmac::schedule(self.hash, block), lanes)?;
+        within.one(&circuit, lanes, &[Input::Public(&schedule), Input::Shared(state)])
+    }
+
+    /// The first bytes of the code of each message, from the states behind the last block of the message and
+    /// behind the block of the key in the outer hash.
+    pub(crate) fn code(
+        &self,
+        bytes: usize,
+        (state, outer, lanes): (&AnyShared, &AnyShared, usize),
+        within: &mut Within<'_>,
+    ) -> Result<AnyShared> {
+        let filling = bits(&hmac::filling(self.hash, self.hash.hash_bytes() as u64, 0), lanes)?;
+        let inputs = [Input::Shared(state), Input::Public(&filling)];
+        let last = hmac::last_block(self.hash, Last::OfHash);
+        let block = linear(&last, lanes, &inputs, within.protocol, within.net)?.remove(0);
+        let state = self.block(&block, (outer, lanes), within)?;
+        let inputs = [Input::Shared(&state)];
+        let beginning = hmac::beginning(self.hash, bytes);
+        Ok(linear(&beginning, lanes, &inputs, within.protocol, within.net)?.remove(0))
+    }
+
+    fn compression(&self, which: Compression, maps: &AnyServiceSession) -> Result<Arc<Compiled>> {
+        let (hash, how) = (self.hash.compression(), additions(maps));
+        self.circuits.made.get((hash, which, how), || {
             let circuit = match which {
-                HmacCircuit::States => hmac::states(),
-                HmacCircuit::Block(how) => hmac::block(how),
-                HmacCircuit::KnownBlock(how) => hmac::known_block(how),
-                HmacCircuit::HashBlock => hmac::hash_block(),
-                HmacCircuit::LastBlock(bytes) => hmac::last_block(bytes),
-                HmacCircuit::Beginning(bytes) => hmac::beginning(bytes),
+                Compression::Block => hmac::block(hash, how),
+                Compression::KnownBlock => hmac::known_block(hash, how),
             };
             Ok(compile(&circuit, maps))
         })
     }
 }
 
+impl Within<'_> {
+    /// Evaluates a circuit with one output.
+    fn one(
+        &mut self,
+        circuit: &Compiled,
+        lanes: usize,
+        inputs: &[Input<'_, AnyShared>],
+    ) -> Result<AnyShared> {
+        Ok(evaluate_within(self.protocol, self.net, circuit, lanes, inputs, self.memory)?.remove(0))
+    }
+}
+
+/// Evaluates a circuit without an AND.
+fn linear(
+    circuit: &Circuit,
+    lanes: usize,
+    inputs: &[Input<'_, AnyShared>],
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+) -> Result<Vec<AnyShared>> {
+    let circuit = compile(circuit, protocol);
+    run(protocol, net, &circuit, lanes, inputs)
+}
+
+/// Public bits, the same in each lane.
+pub(crate) fn bits(bytes: &[u8], lanes: usize) -> Result<Cells> {
+    Cells::from_blocks(8 * bytes.len(), 1, &bytes.repeat(lanes)).map_err(system)
+}
+
 /// How to add. Where ANDs take material that is made ahead, few of them are better. Else few levels are: also
 /// with as many lanes as one request has, rounds take longer than the ANDs that save them.
-pub(super) fn additions(maps: &AnyServiceSession) -> Additions {
+fn additions(maps: &AnyServiceSession) -> Additions {
     match maps.cost(&compile(&an_and(), maps)).material_bytes_per_lane > 0 {
         true => Additions::FewAnds,
         false => Additions::FewLevels,

@@ -59,11 +59,11 @@ impl BlockKeys {
         let mut round_keys = |purpose, protocol: &mut AnyServiceSession| -> Result<AnyShared> {
             let how = binding(purpose, &of_kek.cipher)?;
             let key = derive::derive(&how, kek, (of_kek, of_kek), protocol, net)?;
-            Ok(run(protocol, net, &of_kek.key_schedule, 1, &[Input::Shared(&key)])?.remove(0))
+            Ok(run(protocol, net, &of_kek.of_cipher()?.key_schedule, 1, &[Input::Shared(&key)])?.remove(0))
         };
         let encryption = round_keys(ENCRYPTION, protocol)?;
         let round_keys = round_keys(AUTHENTICATION, protocol)?;
-        let zero = of_kek.zero();
+        let zero = of_kek.zero()?;
         let inputs = [Input::Public(&zero), Input::Shared(&round_keys)];
         let mut values = run(protocol, net, &of_kek.chained()?.subkeys, 1, &inputs)?;
         let (k2, k1) = (values.remove(2), values.remove(1));

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use polyclave_api::Wrapping;
 use polyclave_cipher::independent::{self, Independent};
 use polyclave_cipher::key_wrap::{self, Padding};
+use polyclave_cipher::keyed::key_shape;
 use polyclave_cipher::{Cipher, Compiled, CompiledPort, Matrix, compile, compile_with_views};
 use polyclave_cipher::{key_block, key_cells, modes, parity};
 use polyclave_protocol::any::AnyServiceSession;
@@ -109,9 +110,8 @@ impl KeyCircuits {
         key: &Cipher,
         maps: &AnyServiceSession,
     ) -> Result<Arc<Compiled>> {
-        let port = &key.key_schedule.inputs()[0];
-        let shape = (port.cells.len(), port.bits);
-        self.wraps.get((how, key.key_bytes, port.bits), || {
+        let shape = key_shape(key);
+        self.wraps.get((how, key.key_bytes, shape.1), || {
             Ok(compile(&key_wrap::wrap(kek, padding(how), key.key_bytes, shape), maps))
         })
     }
@@ -187,7 +187,7 @@ impl KeyCircuits {
     /// stored as they are.
     pub(crate) fn kept_bits(&self, of: &Circuits, maps: &AnyServiceSession) -> Result<Arc<Option<KeptBits>>> {
         self.kept.get((), || {
-            let views = of.key_schedule.outputs()[0].views();
+            let views = of.round_keys.views();
             Ok(independent::round_keys(&of.cipher).map(|Independent { keep, whole }| KeptBits {
                 keep: compile(&keep, maps),
                 whole: compile_with_views(&whole, maps, |_| views.clone()),
@@ -256,8 +256,8 @@ fn as_message(of: &Circuits) -> Result<Vec<Matrix>> {
 }
 
 /// A port for keys of a cipher with all views that its schedule, and wrapping it, start from.
-pub(super) fn key_port(cipher: &Cipher, key_schedule: &Compiled, maps: &AnyServiceSession) -> CompiledPort {
+pub(super) fn key_port(cipher: &Cipher, expanded: &CompiledPort, maps: &AnyServiceSession) -> CompiledPort {
     let wrapped = compile(&key_cells::looked_up(cipher), maps);
-    let views = union([&key_schedule.inputs()[0], &wrapped.inputs()[0]].map(CompiledPort::views).into_iter());
+    let views = union([expanded, &wrapped.inputs()[0]].map(CompiledPort::views).into_iter());
     compile_with_views(&key_cells::same_key(cipher), maps, |_| views.clone()).outputs()[0].clone()
 }

@@ -9,6 +9,7 @@
 use polyclave_api::{CheckKind, NewKey};
 
 use crate::Result;
+use polyclave_cipher::keyed::key_shape;
 use polyclave_cipher::{Builder, Cells, Cipher, Circuit, compile_with_views};
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::evaluate::release;
@@ -21,7 +22,7 @@ use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Error, Party};
 use zeroize::Zeroizing;
 
-use crate::computation::circuits::Circuits;
+use crate::computation::circuits::{Circuits, Own};
 use crate::computation::key::ExpandedKey;
 use crate::computation::pieces::run;
 
@@ -44,11 +45,10 @@ pub(crate) fn sum_of_parts(
     own: &[u8],
 ) -> Result<AnyShared> {
     let cipher = &circuits.cipher;
-    let port = &cipher.key_schedule.inputs()[0];
+    let (count, bits) = key_shape(cipher);
     let wanted = circuits.key.views();
     let sum = compile_with_views(&sum_of_keys(cipher, net.parties()), protocol, |_| wanted.clone());
-    let own =
-        Cells::from_blocks(port.cells.len(), port.bits, own).map_err(|e| Error::System(e.to_string()))?;
+    let own = Cells::from_blocks(count, bits, own).map_err(|e| Error::System(e.to_string()))?;
     let me = net.me();
     let inputs: Vec<_> =
         Party::all(net.parties()).map(|p| if p == me { Input::Mine(&own) } else { Input::From(p) }).collect();
@@ -57,13 +57,11 @@ pub(crate) fn sum_of_parts(
 
 /// The sum of one key from every party.
 pub(crate) fn sum_of_keys(cipher: &Cipher, parties: usize) -> Circuit {
-    let port = &cipher.key_schedule.inputs()[0];
+    let (count, bits) = key_shape(cipher);
     let mut b = Builder::new("sum of keys");
-    let keys: Vec<_> = Party::all(parties)
-        .map(|p| b.uniform_input(&format!("key of {p}"), port.cells.len(), port.bits))
-        .collect();
-    let sum: Vec<_> =
-        (0..port.cells.len()).map(|i| b.xor(&keys.iter().map(|key| key[i]).collect::<Vec<_>>())).collect();
+    let keys: Vec<_> =
+        Party::all(parties).map(|p| b.uniform_input(&format!("key of {p}"), count, bits)).collect();
+    let sum: Vec<_> = (0..count).map(|i| b.xor(&keys.iter().map(|key| key[i]).collect::<Vec<_>>())).collect();
     b.output("key", &sum);
     b.finish()
 }
@@ -93,13 +91,18 @@ pub(crate) fn expand_unopened(
     net: &mut dyn Net,
     circuits: &Circuits,
 ) -> Result<(ExpandedKey, Vec<AnyShared>)> {
-    let zero = circuits.zero();
     let (mut all_round_keys, mut checks) = (Vec::new(), Vec::new());
     for key in keys {
-        let round_keys = run(protocol, net, &circuits.key_schedule, 1, &[Input::Shared(key)])?.remove(0);
-        let inputs = [Input::Public(&zero), Input::Shared(&round_keys)];
-        checks.push(run(protocol, net, &circuits.check_value, 1, &inputs)?.remove(0));
+        let (round_keys, check) = match circuits.own() {
+            Own::Cipher(own) => {
+                let round_keys = run(protocol, net, &own.key_schedule, 1, &[Input::Shared(key)])?.remove(0);
+                let check = unopened_check_value(CheckKind::Cmac, &round_keys, protocol, net, circuits)?;
+                (round_keys, check)
+            }
+            Own::Hmac(hashing) => hashing.expand(key, protocol, net)?,
+        };
         all_round_keys.push(round_keys);
+        checks.push(check);
     }
     Ok((complete(all_round_keys, new, protocol, net, circuits)?, checks))
 }
@@ -112,21 +115,33 @@ pub(crate) fn check_value(
     net: &mut dyn Net,
     circuits: &Circuits,
 ) -> Result<Vec<u8>> {
+    let mut checks = Vec::new();
+    for round_keys in all_round_keys {
+        checks.push(unopened_check_value(kind, round_keys, protocol, net, circuits)?);
+    }
+    open_check_value(&checks, protocol, net)
+}
+
+/// The check value from round keys. A key for HMAC has one kind only.
+fn unopened_check_value(
+    kind: CheckKind,
+    round_keys: &AnyShared,
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+    circuits: &Circuits,
+) -> Result<AnyShared> {
     let encrypted_zeros;
-    let circuit = match kind {
-        CheckKind::Cmac => &circuits.check_value,
-        CheckKind::Zeros => {
+    let circuit = match (circuits.own(), kind) {
+        (Own::Hmac(hashing), _) => return hashing.check_values((round_keys, 1), protocol, net),
+        (Own::Cipher(own), CheckKind::Cmac) => &own.check_value,
+        (Own::Cipher(_), CheckKind::Zeros) => {
             encrypted_zeros = circuits.keys.encrypted_zeros(circuits, protocol)?;
             &*encrypted_zeros
         }
     };
-    let zero = circuits.zero();
-    let mut checks = Vec::new();
-    for &round_keys in all_round_keys {
-        let inputs = [Input::Public(&zero), Input::Shared(round_keys)];
-        checks.push(run(protocol, net, circuit, 1, &inputs)?.remove(0));
-    }
-    open_check_value(&checks, protocol, net)
+    let zero = circuits.zero()?;
+    let inputs = [Input::Public(&zero), Input::Shared(round_keys)];
+    Ok(run(protocol, net, circuit, 1, &inputs)?.remove(0))
 }
 
 /// Opens the check value of an expanded key.
@@ -154,16 +169,15 @@ fn complete(
     net: &mut dyn Net,
     circuits: &Circuits,
 ) -> Result<ExpandedKey> {
-    let zero = circuits.zero();
     let mut all_round_keys = all_round_keys.into_iter();
     let round_keys = all_round_keys.next().ok_or_else(|| Error::misuse("a key without a part"))?;
     let second = all_round_keys.next();
-    let inputs = || [Input::Public(&zero), Input::Shared(&round_keys)];
-
     let (mut subkeys, mut hash_key) = (None, None);
     let hashes = new.needs_hash_key();
     if hashes || new.needs_subkeys() {
-        let mut values = run(protocol, net, &circuits.chained()?.subkeys, 1, &inputs())?.into_iter();
+        let zero = circuits.zero()?;
+        let inputs = [Input::Public(&zero), Input::Shared(&round_keys)];
+        let mut values = run(protocol, net, &circuits.chained()?.subkeys, 1, &inputs)?.into_iter();
         if let (Some(h), Some(k1), Some(k2)) = (values.next(), values.next(), values.next()) {
             if hashes {
                 let h = protocol.elements(&h, net)?;

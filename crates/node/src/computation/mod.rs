@@ -18,8 +18,6 @@ pub(crate) mod pieces;
 pub(crate) mod progress;
 pub(crate) mod unwrap;
 
-use std::sync::Arc;
-
 use crate::Result;
 use polyclave_cipher::Compiled;
 use polyclave_protocol::Error;
@@ -30,7 +28,7 @@ use polyclave_protocol::protocol::Input;
 use polyclave_protocol::service::ServiceSession;
 
 use crate::computation::circuits::{Circuits, Library};
-use crate::computation::hmac_circuits::HmacCircuit;
+use crate::computation::hmac_circuits::Within;
 use crate::computation::key::ExpandedKey;
 use crate::computation::modes::StepError;
 use crate::computation::pieces::{evaluate_within, reborrow, run};
@@ -56,7 +54,7 @@ pub(crate) struct Computation<'a> {
 impl Computation<'_> {
     /// Encrypts public blocks (counters), with their tweaks if the cipher takes one. The result stays shared.
     pub(crate) fn encrypt(&mut self, blocks: &[u8], tweaks: &[u8]) -> Result<AnyShared> {
-        self.of_public(&self.circuits.encrypt, blocks, tweaks)
+        self.of_public(&self.circuits.of_cipher()?.encrypt, blocks, tweaks)
     }
 
     /// Decrypts public blocks by the cipher's decryption; the result stays shared.
@@ -71,7 +69,7 @@ impl Computation<'_> {
         counters: &[u8],
         text: (&AnyMask, &[u8]),
     ) -> Result<(AnyShared, Vec<u8>)> {
-        let (circuit, blocks) = (&self.circuits.encrypt, self.circuits.blocks(counters)?);
+        let (circuit, blocks) = (&self.circuits.of_cipher()?.encrypt, self.circuits.blocks(counters)?);
         let (lanes, round_keys) = (blocks.lanes(), &self.key.round_keys);
         let at_once = self.protocol.evaluate_and_open_sum(circuit, &blocks, round_keys, text, self.net)?;
         if let Some(done) = at_once {
@@ -116,18 +114,7 @@ impl Computation<'_> {
         Ok(evaluate_within(&mut self.protocol, self.net, circuit, lanes, &all, within)?.remove(0))
     }
 
-    /// The same of a circuit that takes no round keys.
-    pub(crate) fn without_key(
-        &mut self,
-        circuit: &Compiled,
-        lanes: usize,
-        inputs: &[Input<'_, AnyShared>],
-    ) -> Result<AnyShared> {
-        let within = (self.memory, self.progress);
-        Ok(evaluate_within(&mut self.protocol, self.net, circuit, lanes, inputs, within)?.remove(0))
-    }
-
-    /// The same for a circuit without an AND, of which no blocks are counted.
+    /// The same of a circuit that takes no round keys and has no AND, so no blocks of it are counted.
     pub(crate) fn rearranged(
         &mut self,
         circuit: &Compiled,
@@ -137,14 +124,9 @@ impl Computation<'_> {
         Ok(run(&mut self.protocol, self.net, circuit, lanes, inputs)?.remove(0))
     }
 
-    /// What a circuit makes of the round keys alone.
-    pub(crate) fn of_key(&mut self, circuit: &Compiled) -> Result<Vec<AnyShared>> {
-        run(&mut self.protocol, self.net, circuit, 1, &[Input::Shared(&self.key.round_keys)])
-    }
-
-    /// A circuit of HMAC.
-    pub(crate) fn hmac_circuit(&self, which: HmacCircuit) -> Result<Arc<Compiled>> {
-        self.library.hmac.get(which, &self.protocol)
+    /// For evaluations of HMAC: what they take, and whom they tell how far they are.
+    pub(crate) fn within(&mut self) -> Within<'_> {
+        Within { protocol: &mut self.protocol, net: &mut *self.net, memory: (self.memory, self.progress) }
     }
 
     /// Does some work under the second key.

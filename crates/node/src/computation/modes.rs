@@ -113,7 +113,7 @@ pub(crate) fn machine(how: &Use, cipher: &Cipher, key_id: [u8; 16]) -> Result<Bo
         }
         Use::XaesEncrypt { additional, nonce } => Box::new(gcm::Encrypt::with_own_key(*nonce, additional)?),
         Use::XaesDecrypt { nonce, additional } => Box::new(gcm::Decrypt::with_own_key(*nonce, additional)?),
-        Use::Hmac(asked) => Box::new(hmac::Codes::new(*asked)?),
+        Use::Hmac(asked) => Box::new(hmac::Codes::new(*asked, cipher)?),
     })
 }
 

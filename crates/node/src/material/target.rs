@@ -10,6 +10,9 @@ const MAX_FOR_TAGS: usize = 128;
 /// Where AES uses no tables of 8 bits, there are such tables for at most this many blocks.
 const MAX_WITHOUT_AES: usize = 32;
 
+/// Circuits of a kind take at most so many bytes at the node whose part is the largest.
+const MOST_BYTES_OF_CIRCUITS: usize = 64 << 20;
+
 /// A standby pair has so many blocks in stock, unless the settings of the node say how many.
 const MOST_IN_STANDBY: usize = 1024;
 
@@ -57,7 +60,7 @@ pub(crate) fn targets(of_all: &[Vec<Kind>], me: Party, levels: Levels) -> Vec<Ta
             Purpose::Tags => ("aes", aes_blocks.min(MAX_FOR_TAGS)),
             Purpose::Surroundings => (kind.name, aes_blocks.max(des_blocks).min(MAX_FOR_TAGS)),
             Purpose::All => (kind.name, aes_blocks.max(des_blocks)),
-            Purpose::Circuits => (kind.name, circuits),
+            Purpose::Circuits => (kind.name, circuits.min(MOST_BYTES_OF_CIRCUITS / largest.max(1))),
         };
         Target { kind: *kind, ciphers, blocks, largest }
     };

@@ -13,7 +13,8 @@
 
 use std::collections::BTreeMap;
 
-use polyclave_cipher::{Cipher, Port};
+use polyclave_cipher::Cipher;
+use polyclave_cipher::keyed::{key_shape, round_keys_shape};
 use polyclave_protocol::among::{Among, in_network, in_network_of};
 use polyclave_protocol::any::{AnyServiceSession, AnySetup, AnyShared};
 use polyclave_protocol::authenticated::Guesses;
@@ -31,7 +32,7 @@ use super::offers::{Common, MASKED};
 use super::plan::Way;
 use super::receiving::{Known, received};
 use crate::clock::now;
-use crate::computation::circuits::Library;
+use crate::computation::circuits::{Library, form};
 use crate::computation::key::{RAW, ROUND_KEYS, SECOND};
 use crate::error::system;
 use crate::material::quarantine::{Failure, refuse_guessed};
@@ -195,8 +196,8 @@ pub(crate) fn layout<'k>(piece: &'k [Common], library: &Library) -> Result<Vec<K
             let keys: Vec<&Common> =
                 keys.iter().copied().filter(|key| key.parts.contains_key(part)).collect();
             if !keys.is_empty() {
-                let port = port(&cipher, part);
-                let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: keys.len() };
+                let (count, bits) = cells(&cipher, part);
+                let shape = Shape { count, bits, lanes: keys.len() };
                 batches.push(KeyGroup { part, keys, at, shape });
                 at += shape.bytes();
             }
@@ -210,9 +211,9 @@ fn cipher(library: &Library, name: &str) -> Result<Cipher> {
     found.ok_or_else(|| Error::System(format!("this version knows no cipher '{name}' with a key")))
 }
 
-/// The cells of a part.
-fn port<'c>(cipher: &'c Cipher, part: &str) -> &'c Port {
-    if part == RAW { &cipher.key_schedule.inputs()[0] } else { &cipher.key_schedule.outputs()[0] }
+/// How many cells a part has, and the bits of each.
+fn cells(cipher: &Cipher, part: &str) -> (usize, u8) {
+    if part == RAW { key_shape(cipher) } else { round_keys_shape(cipher) }
 }
 
 /// At an old node: its stored values. Those with other images of their cells, of an older version of the
@@ -224,8 +225,8 @@ pub(crate) fn restored(
 ) -> Result<Vec<Leaving>> {
     let mut leaving = Vec::new();
     for KeyGroup { part, keys, .. } in batches {
-        let cipher = session.form(cipher(library, &keys[0].info.properties.cipher)?);
-        let port = port(&cipher, part);
+        let cipher = form(cipher(library, &keys[0].info.properties.cipher)?, session);
+        let (count, bits) = cells(&cipher, part);
         let mut runs: Vec<Vec<AnyShared>> = Vec::new();
         for key in keys {
             let mut shares = store.shares_of(key.info.id).map_err(system)?;
@@ -240,7 +241,7 @@ pub(crate) fn restored(
             }
         }
         for values in runs {
-            let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: values.len() };
+            let shape = Shape { count, bits, lanes: values.len() };
             leaving.push(Leaving { value: session.join_lanes(&values.iter().collect::<Vec<_>>()), shape });
         }
     }

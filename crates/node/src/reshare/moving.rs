@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use polyclave_api::KeyInfo;
+use polyclave_cipher::hmac::hash_of;
 use polyclave_cipher::{Cells, Compiled, compile, keyed, modes};
 use polyclave_protocol::among::{Among, in_network};
 use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession, AnySetup, AnyShared};
@@ -30,13 +31,13 @@ use super::receiving::Completions;
 use super::{Node, masks, shares};
 use crate::Result;
 use crate::computation::circuits::{Library, form};
+use crate::computation::hmac_circuits::{Hashing, HmacCircuits};
 use crate::computation::key::{ROUND_KEYS, SECOND};
 use crate::computation::pieces::evaluate_within;
 use crate::computation::progress::Progress;
 use crate::error::system;
 
-/// What the evaluation of check values takes in memory at once, about: for one of HMAC, material of 2 MB and
-/// more. The same at all nodes.
+/// What the evaluation of check values takes in memory at once, about. The same at all nodes.
 const BYTES_AT_ONCE: usize = 32 << 20;
 
 /// A new node's side of the new cluster.
@@ -47,6 +48,7 @@ pub(super) struct NewSide {
     for_many: Option<AnyServiceConfig>,
     /// By cipher: `zero` and `round_keys` to `check_value`, one key a lane.
     circuits: HashMap<String, Compiled>,
+    hmac: Arc<HmacCircuits>,
     completions: Completions,
 }
 
@@ -106,6 +108,7 @@ impl NewSide {
             setup,
             session,
             circuits: HashMap::new(),
+            hmac: Arc::default(),
             completions: Completions::default(),
         })
     }
@@ -163,19 +166,28 @@ impl NewSide {
         net: &mut dyn Net,
     ) -> Result<Vec<Vec<u8>>> {
         let name = group[0].cipher();
+        let parts: Vec<&AnyShared> = group.iter().flat_map(|key| &key.parts).collect();
+        let (round_keys, lanes) = (protocol.join_lanes(&parts), parts.len());
+        let values = match hash_of(name) {
+            Some(hash) => Hashing::new(hash, &self.hmac).check_values((&round_keys, lanes), protocol, net)?,
+            None => {
+                let circuit = self.check_values_of(name, protocol)?;
+                evaluated_on_zeros(circuit, &round_keys, lanes, protocol, net)?.remove(0)
+            }
+        };
+        let mut values = opened_check_values(&values, lanes, protocol, net)?.into_iter();
+        Ok(group.iter().map(|key| values.by_ref().take(key.parts.len()).flatten().collect()).collect())
+    }
+
+    /// The circuit of check values for a cipher.
+    fn check_values_of(&mut self, name: &str, protocol: &AnyServiceSession) -> Result<&Compiled> {
         let unknown = || Error::System(format!("this version knows no cipher '{name}'"));
         if !self.circuits.contains_key(name) {
             let cipher = keyed::find(name).filter(|cipher| cipher.key_bytes > 0).ok_or_else(unknown)?;
             let circuit = compile(&modes::check_values(&form(cipher, protocol)), protocol);
             self.circuits.insert(name.to_owned(), circuit);
         }
-        let circuit = self.circuits.get(name).ok_or_else(unknown)?;
-        let parts: Vec<&AnyShared> = group.iter().flat_map(|key| &key.parts).collect();
-        let round_keys = protocol.join_lanes(&parts);
-        let lanes = parts.len();
-        let values = evaluated_on_zeros(circuit, &round_keys, lanes, protocol, net)?.remove(0);
-        let mut values = opened_check_values(&values, lanes, protocol, net)?.into_iter();
-        Ok(group.iter().map(|key| values.by_ref().take(key.parts.len()).flatten().collect()).collect())
+        self.circuits.get(name).ok_or_else(unknown)
     }
 }
 

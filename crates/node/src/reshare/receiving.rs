@@ -5,6 +5,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use polyclave_api::NewKey;
 use polyclave_cipher::{Compiled, CompiledPort, Matrix, compile, compile_with_views, modes};
@@ -21,7 +22,8 @@ use super::masks::KeyGroup;
 use super::moving::{evaluated_on_zeros, opened_check_values, refuse_wrong_check_value};
 use super::offers::Common;
 use crate::Result;
-use crate::computation::circuits::{Circuits, Library};
+use crate::computation::circuits::{Circuits, Library, Own};
+use crate::computation::hmac_circuits::{Hashing, HmacCircuits};
 use crate::computation::key::{ExpandedKey, RAW, ROUND_KEYS, SECOND, kept, only_itself, put_kept};
 
 /// Circuits that were compiled for keys before.
@@ -30,6 +32,7 @@ pub(crate) struct Completions {
     /// By cipher: `zero` and `round_keys` to `hash_key`, `k1`, `k2` and `check_value`, one key a lane. A
     /// cipher that takes a tweak has the last one only.
     by_cipher: HashMap<String, Compiled>,
+    hmac: Arc<HmacCircuits>,
     sums: Sums,
 }
 
@@ -65,14 +68,13 @@ pub(crate) fn received(
     session: &mut AnyServiceSession,
     net: &mut dyn Net,
 ) -> Result<Vec<MovedKey>> {
-    let Completions { by_cipher, sums } = completions;
+    let Completions { by_cipher, hmac, sums } = completions;
     let mut all: BTreeMap<[u8; 16], Parts> = BTreeMap::new();
     for batch in batches {
         let cipher = batch.cipher();
         let unknown = || Error::System(format!("this version knows no cipher '{cipher}'"));
         let circuits = library.of(cipher, stored).ok_or_else(unknown)?;
-        let port: &CompiledPort =
-            if batch.part == RAW { &circuits.key } else { &circuits.key_schedule.outputs()[0] };
+        let port: &CompiledPort = if batch.part == RAW { &circuits.key } else { &circuits.round_keys };
         let shape = Shape { count: port.cells.len(), bits: port.bits, lanes: batch.keys.len() };
         let stored_views = port.views();
         let values = arrived.value((batch.at, shape), &stored_views, sums, session, net)?;
@@ -96,8 +98,11 @@ pub(crate) fn received(
             }
         }
         if batch.part != RAW {
-            let circuit = completion(&circuits, by_cipher, session)?;
-            let views = circuit.inputs()[1].views();
+            let completion = match circuits.own() {
+                Own::Cipher(_) => Completion::Cipher(completion(&circuits, by_cipher, session)?),
+                Own::Hmac(own) => Completion::Hmac(Hashing::new(own.hash, hmac)),
+            };
+            let views = completion.views();
             // The check value is computed from the shares that are stored. Another form of the protocol may
             // need other views of them, and bits may be stored in their place: these are linear images of the
             // same masks and the same public bytes, which every node computes alone, so no party can make
@@ -109,7 +114,7 @@ pub(crate) fn received(
                 of_other_views = arrived.value((batch.at, shape), &views, sums, session, net)?;
                 &of_other_views
             };
-            complete((batch, round_keys), circuit, &mut all, session, net)?;
+            complete((batch, round_keys), &completion, &mut all, session, net)?;
         }
     }
     let mut keys = Vec::with_capacity(piece.len());
@@ -138,16 +143,39 @@ pub(crate) fn received(
     Ok(keys)
 }
 
+/// What computes the check values of keys, and what else follows from their round keys.
+enum Completion<'c> {
+    Cipher(&'c Compiled),
+    Hmac(Hashing),
+}
+
+impl Completion<'_> {
+    /// The views of round keys from which it starts.
+    fn views(&self) -> Vec<Matrix> {
+        match self {
+            Completion::Cipher(circuit) => circuit.inputs()[1].views(),
+            Completion::Hmac(_) => vec![Matrix::identity(1)],
+        }
+    }
+}
+
 /// What the modes and usages of some keys need besides their round keys, and their check values. For second
 /// keys, only their check values.
 fn complete(
     (batch, round_keys): (&KeyGroup<'_>, &AnyShared),
-    circuit: &Compiled,
+    completion: &Completion<'_>,
     all: &mut BTreeMap<[u8; 16], Parts>,
     session: &mut AnyServiceSession,
     net: &mut dyn Net,
 ) -> Result<()> {
-    let mut values = evaluated_on_zeros(circuit, round_keys, batch.keys.len(), session, net)?;
+    let mut values = match completion {
+        Completion::Cipher(circuit) => {
+            evaluated_on_zeros(circuit, round_keys, batch.keys.len(), session, net)?
+        }
+        Completion::Hmac(hashing) => {
+            vec![hashing.check_values((round_keys, batch.keys.len()), session, net)?]
+        }
+    };
     let check_values = values.pop().ok_or_else(|| Error::misuse("no check value came out of a circuit"))?;
     let check_values = opened_check_values(&check_values, batch.keys.len(), session, net)?;
     for (key, check_value) in batch.keys.iter().zip(check_values) {

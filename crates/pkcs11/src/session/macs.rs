@@ -1,15 +1,17 @@
-//! CMAC: the message is gathered, the nodes compute the code, and the module compares it.
+//! CMAC and HMAC: the message is gathered, the nodes compute the code, and the module compares it.
 
 use std::sync::Arc;
 
 use cryptoki_sys::*;
+use polyclave_api::MAX_CHAINED;
+use polyclave_cipher::hmac::LEAST_CODE;
 use polyclave_client::Client;
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
 use crate::attributes::Object;
 use crate::gathered::Gathered;
-use crate::mechanism::{Mechanism, Parameter, block_of};
+use crate::mechanism::{Family, Mechanism, Parameter, block_of, entry};
 use crate::rv::{Doing, Result, Rv, because};
 use crate::session::Session;
 use crate::session::encryption::{MAX_GATHERED, usable};
@@ -22,6 +24,7 @@ pub(crate) struct Mac {
     key: Arc<Object>,
     /// Bytes of the code.
     pub(crate) bytes: usize,
+    is_hmac: bool,
     gathered: Gathered,
     pub(crate) is_multipart: bool,
 }
@@ -45,12 +48,14 @@ impl Mac {
             }
         };
         let (token, client) = (session.token.clone(), session.token.client()?);
-        Ok(Mac { token, client, key, bytes, gathered: Gathered::default(), is_multipart: false })
+        let is_hmac = matches!(entry(mechanism.kind)?.family, Family::Hmac(_));
+        Ok(Mac { token, client, key, bytes, is_hmac, gathered: Gathered::default(), is_multipart: false })
     }
 
     pub(crate) fn update(&mut self, data: &[u8]) -> Result<()> {
         self.is_multipart = true;
-        if self.gathered.len() + data.len() > MAX_GATHERED {
+        let most = if self.is_hmac { MAX_CHAINED } else { MAX_GATHERED };
+        if self.gathered.len() + data.len() > most {
             return Err(Rv(CKR_DATA_LEN_RANGE));
         }
         self.gathered.extend(data);
@@ -60,7 +65,17 @@ impl Mac {
     /// The code of what was gathered and of more data.
     pub(crate) fn finish(mut self, data: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         self.update(data)?;
-        let work = || self.client.key_with_info(&self.key.info).cmac(&self.gathered);
+        let work = || {
+            let key = self.client.key_with_info(&self.key.info);
+            match self.is_hmac {
+                false => key.cmac(&self.gathered),
+                // Nodes give so many bytes at least.
+                true => {
+                    let bytes = self.bytes.max(LEAST_CODE);
+                    Ok(key.hmac(&[&self.gathered], bytes)?.pop().unwrap_or_default())
+                }
+            }
+        };
         let mut code = self.token.ask(&self.client, Doing::Using, work)?;
         code.truncate(self.bytes);
         Ok(code)

@@ -8,12 +8,12 @@ use cryptoki_sys::*;
 
 use crate::common::*;
 
-fn hex(text: &str) -> Vec<u8> {
+pub fn hex(text: &str) -> Vec<u8> {
     let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
     (0..text.len()).step_by(2).map(digit).collect()
 }
 
-fn e_k(key: &[u8], block: &[u8]) -> Vec<u8> {
+pub fn e_k(key: &[u8], block: &[u8]) -> Vec<u8> {
     let mut block = Array::try_from(block).expect("one block");
     match key.len() {
         16 => aes::Aes128::new_from_slice(key).expect("a key").encrypt_block(&mut block),
@@ -37,7 +37,7 @@ fn shows(session: &Session<'_>, key: CK_OBJECT_HANDLE, secret: &[u8]) {
     assert_eq!(made, e_k(secret, &[7; 16]));
 }
 
-fn wrap(
+pub fn wrap(
     session: &Session<'_>,
     kind: CK_MECHANISM_TYPE,
     kek: CK_OBJECT_HANDLE,
@@ -64,7 +64,7 @@ fn unwrap(
     unwrap_as(session, kind, kek, wrapped, for_blocks())
 }
 
-fn unwrap_as(
+pub fn unwrap_as(
     session: &Session<'_>,
     kind: CK_MECHANISM_TYPE,
     kek: CK_OBJECT_HANDLE,
@@ -135,7 +135,7 @@ fn derive<P>(
     derive_as(session, how, base, for_blocks())
 }
 
-fn derive_as<P>(
+pub fn derive_as<P>(
     session: &Session<'_>,
     how: &mut Mechanism<P>,
     base: CK_OBJECT_HANDLE,

@@ -5,6 +5,7 @@ mod answers;
 mod common;
 mod forks;
 mod fuzz;
+mod hmac;
 mod hostile;
 mod keys;
 mod known_answers;

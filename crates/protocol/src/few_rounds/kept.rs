@@ -1,5 +1,5 @@
 //! The circuits that nodes keep garbled in stock: a block of a cipher under expanded keys, the key schedules
-//! of AES, and the compression of SHA-256.
+//! of AES, and the compressions of SHA-2.
 //!
 //! A circuit of the stock belongs to no key. So its round keys are inputs that each lane has for itself:
 //! lanes of one lot serve requests with different keys, and no wire gets labels of two of them.
@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use polyclave_cipher::Direction::{self, Decrypt, Encrypt};
-use polyclave_cipher::hmac::{self, Additions};
+use polyclave_cipher::hmac::{self, Additions, Sha2};
 use polyclave_cipher::independent::{self, Independent};
 use polyclave_cipher::{AnyMap, Builder, Cipher, Circuit, Compiled, CompiledPort, Port};
 use polyclave_cipher::{boolean, catalog, compile, modes};
@@ -30,7 +30,7 @@ use super::LANES;
 use crate::interface::stock::{Kind, Purpose};
 
 /// How many circuits are kept.
-pub const COUNT: usize = 12;
+pub const COUNT: usize = 13;
 
 /// A circuit of which nodes keep garbled ones.
 pub struct Kept {
@@ -52,7 +52,7 @@ enum What {
     /// `key` to `round_keys`.
     KeySchedule,
     /// `block` and `state` to `state`, of a hash.
-    Compression,
+    Compression(Sha2),
 }
 
 /// How what a cipher computes goes through a kept circuit.
@@ -64,6 +64,9 @@ pub struct Way {
     /// Made on first use.
     of_key: OnceLock<(KeyCells, CompiledPort)>,
 }
+
+/// By the digests of the circuits that take them.
+type Ways = HashMap<[u8; 32], Arc<Way>>;
 
 /// Which cells go in, in order.
 pub enum KeyCells {
@@ -101,7 +104,8 @@ static KEPT: [Kept; COUNT] = [
     Kept::new(8, "garbled key schedules of AES-128", "aes-128", What::KeySchedule, schedule(40, 16, 11)),
     Kept::new(9, "garbled key schedules of AES-192", "aes-192", What::KeySchedule, schedule(32, 24, 13)),
     Kept::new(10, "garbled key schedules of AES-256", "aes-256", What::KeySchedule, schedule(52, 32, 15)),
-    Kept::new(11, "garbled compressions of SHA-256", hmac::NAME, What::Compression, SHA_256),
+    compression(11, "garbled compressions of SHA-256", Sha2::Sha256, 22_520),
+    compression(12, "garbled compressions of SHA-512", Sha2::Sha512, 57_896),
 ];
 
 const ENCRYPT: What = What::Block(Encrypt);
@@ -117,7 +121,11 @@ const fn schedule(s_boxes: usize, key_bytes: usize, round_keys: usize) -> Size {
     Size { ands: 34 * s_boxes, inputs: [4 * key_bytes; 2], outputs: 128 * round_keys }
 }
 
-const SHA_256: Size = Size { ands: 22_520, inputs: [512, 256], outputs: 256 };
+const fn compression(at: usize, name: &'static str, hash: Sha2, ands: usize) -> Kept {
+    let (block, state) = (8 * hash.block_bytes(), 8 * hash.state_bytes());
+    let size = Size { ands, inputs: [block, state], outputs: state };
+    Kept::new(at, name, hmac::name(hash), What::Compression(hash), size)
+}
 
 const DES: Size = Size { ands: 7920, inputs: [64, 3 * 56], outputs: 64 };
 
@@ -141,9 +149,12 @@ impl Kept {
         matches!(self.what, What::Block(_))
     }
 
-    /// Whether it is taken where such a circuit is inside another one. No node computes a compression so.
-    pub(super) fn goes_inside(&self) -> bool {
-        self.what != What::Compression
+    /// The hash whose compression it is.
+    pub(super) fn hash(&self) -> Option<Sha2> {
+        match self.what {
+            What::Compression(hash) => Some(hash),
+            _ => None,
+        }
     }
 
     /// The most lanes that go through such circuits together. A key that is the same in all lanes is expanded
@@ -166,7 +177,7 @@ impl Kept {
                     of_block(&boolean::expand(&circuit), &whole, cells.len() * width, &kept)
                 }
                 What::KeySchedule => of_halves(&boolean::expand(&circuit)),
-                What::Compression => boolean::expand(&circuit),
+                What::Compression(_) => boolean::expand(&circuit),
             };
             compile(&of_lanes, &AnyMap)
         })
@@ -185,18 +196,26 @@ impl Kept {
 }
 
 impl Way {
-    /// Of a circuit of a node, if there is one: of a cipher itself, of the cipher on the sum of several
-    /// blocks (CBC, CMAC), or of a hash.
+    /// Of a circuit of a node, if there is one: of a cipher itself, or of the cipher on the sum of several
+    /// blocks (CBC, CMAC).
     pub fn of(circuit: &[u8; 32]) -> Option<&'static Way> {
-        static WAYS: OnceLock<HashMap<[u8; 32], Arc<Way>>> = OnceLock::new();
-        let ways = WAYS.get_or_init(|| {
-            let with_digests = |way: Way| {
-                let way = Arc::new(way);
-                way.circuits().into_iter().map(move |circuit| (circuit.digest(), way.clone()))
-            };
-            KEPT.iter().flat_map(Kept::ways).flat_map(with_digests).collect()
-        });
-        ways.get(circuit).map(|way| &**way)
+        static WAYS: OnceLock<Ways> = OnceLock::new();
+        let of_ciphers = || KEPT.iter().filter(|kept| kept.hash().is_none());
+        WAYS.get_or_init(|| by_digest(of_ciphers())).get(circuit).map(|way| &**way)
+    }
+
+    /// The same of what is evaluated as a whole: also of the compression of a hash. Those are large, so they
+    /// are made once a circuit of such a name is evaluated.
+    pub fn of_whole(circuit: &Compiled) -> Option<&'static Way> {
+        static WAYS: [OnceLock<Ways>; COUNT] = [const { OnceLock::new() }; COUNT];
+        let digest = circuit.digest();
+        let is_of = |kept: &&Kept| kept.hash().is_some() && circuit.name().starts_with(kept.cipher);
+        let of_hash = || {
+            let kept = KEPT.iter().find(is_of)?;
+            let ways = WAYS[kept.at].get_or_init(|| by_digest(std::iter::once(kept)));
+            ways.get(&digest).map(|way| &**way)
+        };
+        Way::of(&digest).or_else(of_hash)
     }
 
     /// The circuits of nodes that take it.
@@ -207,11 +226,10 @@ impl Way {
                 let cipher = found(self.cipher);
                 circuits.extend([modes::chain(&cipher), modes::last_of_cmac(&cipher)].map(Arc::new));
             }
-            What::Compression => {
-                use Additions::{FewAnds, FewLevels};
-                let others =
-                    [hmac::block(FewLevels), hmac::known_block(FewAnds), hmac::known_block(FewLevels)];
-                circuits.extend(others.map(Arc::new));
+            What::Compression(hash) => {
+                let both = [Additions::FewAnds, Additions::FewLevels];
+                circuits.extend(both.map(|how| Arc::new(hmac::known_block(hash, how))));
+                circuits.push(Arc::new(hmac::block(hash, Additions::FewLevels)));
             }
             What::Block(_) | What::KeySchedule => {}
         }
@@ -245,7 +263,7 @@ impl Way {
                 What::KeySchedule => {
                     KeyCells::Halves([(0..count / 2).collect(), (count / 2..count).collect()])
                 }
-                What::Compression => KeyCells::State,
+                What::Compression(_) => KeyCells::State,
             };
             (goes_in, CompiledPort { name, bits, uniform, cells: vec![Vec::new(); count] })
         })
@@ -258,9 +276,18 @@ impl What {
         match self {
             What::Block(direction) => found(cipher).circuit(direction).expect("the cipher has an inverse"),
             What::KeySchedule => found(cipher).key_schedule,
-            What::Compression => Arc::new(hmac::block(Additions::FewAnds)),
+            What::Compression(hash) => Arc::new(hmac::block(hash, Additions::FewAnds)),
         }
     }
+}
+
+/// The ways of some kept circuits.
+fn by_digest(kept: impl Iterator<Item = &'static Kept>) -> Ways {
+    let with_digests = |way: Way| {
+        let way = Arc::new(way);
+        way.circuits().into_iter().map(move |circuit| (circuit.digest(), way.clone()))
+    };
+    kept.flat_map(Kept::ways).flat_map(with_digests).collect()
 }
 
 fn found(cipher: &str) -> Cipher {
@@ -334,7 +361,7 @@ mod tests {
         let mut circuits = 0;
         for way in KEPT.iter().flat_map(Kept::ways) {
             for circuit in way.circuits() {
-                let found = Way::of(&circuit.digest()).expect("it is known");
+                let found = Way::of_whole(&compile(&circuit, &AnyMap)).expect("it is known");
                 assert_eq!((found.kept.at, found.cipher), (way.kept.at, way.cipher), "{}", circuit.name());
                 circuits += 1;
             }

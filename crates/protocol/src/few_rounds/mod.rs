@@ -23,7 +23,8 @@ mod session;
 
 use std::sync::Arc;
 
-use polyclave_cipher::{Cells, Compiled, CompiledPort, hmac};
+use polyclave_cipher::hmac::{self, Sha2};
+use polyclave_cipher::{Cells, Compiled, CompiledPort};
 use zeroize::Zeroizing;
 
 pub use config::{FewRoundsConfig, GarblesConfig};
@@ -106,7 +107,7 @@ impl<G: Garbles> FewRounds<G> {
     /// Circuits for some lanes, if there are any for this computation.
     fn take(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Option<Taken<G>>> {
         let fits = |way: &&Way| lanes <= way.kept.most_lanes();
-        let Some(way) = Way::of(&compiled.digest()).filter(fits) else { return Ok(None) };
+        let Some(way) = Way::of_whole(compiled).filter(fits) else { return Ok(None) };
         Ok(self.take_kept(&[(way.kept, lanes)], net)?.map(|mut circuits| (way, circuits.remove(0))))
     }
 
@@ -147,9 +148,11 @@ impl<G: Garbles> FewRounds<G> {
                 return self.halves(way, port, &key);
             }
             (KeyCells::State, [of_block, of_state], [block, state]) => {
-                let block = match block {
-                    Input::Public(schedule) => Value::Public(hash_blocks(schedule, lanes)?),
-                    block => Value::Shared(self.garbled.share(of_block, block, lanes, net)?),
+                let block = match (block, way.kept.hash()) {
+                    (Input::Public(schedule), Some(hash)) => {
+                        Value::Public(hash_blocks(hash, schedule, lanes)?)
+                    }
+                    (block, _) => Value::Shared(self.garbled.share(of_block, block, lanes, net)?),
                 };
                 return Ok([block, Value::Shared(self.garbled.share(of_state, state, lanes, net)?)]);
             }
@@ -200,15 +203,19 @@ impl<G: Garbles> FewRounds<G> {
 }
 
 /// Blocks that everybody knows, from their schedules.
-fn hash_blocks(schedules: &Cells, lanes: usize) -> Result<Cells> {
+fn hash_blocks(hash: Sha2, schedules: &Cells, lanes: usize) -> Result<Cells> {
+    let other = || Error::misuse("a block that everybody knows is given by its schedule, in each lane");
     let bytes = schedules.to_blocks();
-    let (schedules, rest) = bytes.as_chunks::<{ hmac::SCHEDULE }>();
-    let blocks: Vec<[u8; hmac::BLOCK]> = schedules.iter().map(hmac::scheduled).collect();
-    let fits = rest.is_empty() && blocks.len() == lanes;
-    if !fits || blocks.iter().zip(schedules).any(|(block, schedule)| hmac::schedule(block) != *schedule) {
-        return Err(Error::misuse("a block that everybody knows is given by its schedule, in each lane"));
+    if bytes.len() != lanes * hash.schedule_bytes() {
+        return Err(other());
     }
-    Cells::from_blocks(8 * hmac::BLOCK, 1, blocks.as_flattened())
+    let block = |schedule: &[u8]| {
+        let block = hmac::scheduled(hash, schedule);
+        (hmac::schedule(hash, &block) == schedule).then_some(block)
+    };
+    let blocks: Option<Vec<Vec<u8>>> = bytes.chunks(hash.schedule_bytes()).map(block).collect();
+    let blocks = blocks.ok_or_else(other)?;
+    Cells::from_blocks(8 * hash.block_bytes(), 1, &blocks.concat())
         .map_err(|error| Error::Misuse(error.to_string()))
 }
 

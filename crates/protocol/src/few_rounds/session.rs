@@ -26,7 +26,7 @@ impl<G: Garbles> Maps for FewRounds<G> {
     }
 
     fn has_another_way(&self, circuit: &[u8; 32]) -> bool {
-        Way::of(circuit).is_some_and(|way| way.kept.goes_inside())
+        Way::of(circuit).is_some()
     }
 }
 
@@ -52,7 +52,7 @@ impl<G: Garbles> Session for FewRounds<G> {
             return Ok(FewRoundsBatch::Circuits(way, circuits));
         }
         // Of what is kept itself there are too few circuits, or it has too many lanes.
-        if Way::of(&compiled.digest()).is_some() {
+        if Way::of_whole(compiled).is_some() {
             return self.rounds_mut().prepare(compiled, lanes, net).map(FewRoundsBatch::Rounds);
         }
         let taken = self.take_for_parts(compiled, lanes, net);

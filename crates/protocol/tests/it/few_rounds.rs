@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use polyclave_cipher::hmac::{self, Additions};
+use polyclave_cipher::hmac::{self, Additions, Sha2};
 use polyclave_cipher::{Cells, Cipher, Circuit, CompiledPort, Direction, Port, catalog, compile, modes};
 use polyclave_protocol::evaluate::{evaluate, prepare};
 use polyclave_protocol::mesh::{mesh_with_timeout, run_parties};
@@ -216,12 +216,14 @@ pub(crate) fn circuits() -> Vec<(&'static str, Circuit)> {
     ]
 }
 
-pub(crate) const OF_SHA_256: &str = "garbled compressions of SHA-256";
+/// The names of compressions, and the hashes.
+pub(crate) const HASHES: [(&str, Sha2); 2] =
+    [("garbled compressions of SHA-256", Sha2::Sha256), ("garbled compressions of SHA-512", Sha2::Sha512)];
 
 #[test]
 fn blocks_of_every_cipher_take_two_rounds_with_circuits_and_more_without_and_are_the_same() {
-    let of_a_hash = [(OF_SHA_256, hmac::block(Additions::FewLevels))];
-    for (name, circuit) in circuits().into_iter().chain(of_a_hash) {
+    let of_hashes = HASHES.map(|(name, hash)| (name, hmac::block(hash, Additions::FewLevels)));
+    for (name, circuit) in circuits().into_iter().chain(of_hashes) {
         for lanes in [1, 3] {
             let right = expected(&circuit, lanes);
             let outcomes = run_parties(3, |net| {
@@ -269,14 +271,17 @@ fn a_public_block_needs_no_labels_of_three_components() {
 /// rounds.
 pub(crate) fn behind_a_known_block<C: ServiceConfig>(
     config: &C,
+    (name, hash): (&str, Sha2),
     how: Additions,
     net: &mut dyn Net,
 ) -> Result<(Vec<u8>, u64)> {
     let setup = config.setup(net)?;
-    let mut protocol = joined(config, &setup, &[(OF_SHA_256, 2)], net)?;
-    let compiled = compile(&hmac::known_block(how), &protocol);
-    let state = given(config, &mut protocol, &noise("state", 2 * 32), &compiled.inputs()[1], net)?;
-    let schedules = Cells::from_blocks(8 * hmac::SCHEDULE, 1, &schedules()).expect("whole bytes");
+    let mut protocol = joined(config, &setup, &[(name, 2)], net)?;
+    let compiled = compile(&hmac::known_block(hash, how), &protocol);
+    let state = noise("state", 2 * hash.state_bytes());
+    let state = given(config, &mut protocol, &state, &compiled.inputs()[1], net)?;
+    let bits = 8 * hash.schedule_bytes();
+    let schedules = Cells::from_blocks(bits, 1, &schedules(hash)).expect("whole bytes");
     let before = protocol.tally();
     let batch = prepare(&mut protocol, &compiled, 2, net)?;
     let inputs = [Input::Public(&schedules), Input::Shared(&state)];
@@ -287,24 +292,46 @@ pub(crate) fn behind_a_known_block<C: ServiceConfig>(
     Ok((client_learns(config, &message, net)?, rounds))
 }
 
-fn schedules() -> Vec<u8> {
-    let blocks = noise("block", 2 * hmac::BLOCK);
-    blocks.as_chunks().0.iter().flat_map(hmac::schedule).collect()
+fn schedules(hash: Sha2) -> Vec<u8> {
+    let blocks = noise("block", 2 * hash.block_bytes());
+    blocks.chunks(hash.block_bytes()).flat_map(|block| hmac::schedule(hash, block)).collect()
 }
 
-pub(crate) fn states_behind_known_blocks() -> Vec<u8> {
-    let circuit = hmac::known_block(Additions::FewAnds);
-    in_the_clear(&circuit, &[&schedules(), &noise("state", 2 * 32)])
+pub(crate) fn states_behind_known_blocks(hash: Sha2) -> Vec<u8> {
+    let circuit = hmac::known_block(hash, Additions::FewAnds);
+    in_the_clear(&circuit, &[&schedules(hash), &noise("state", 2 * hash.state_bytes())])
 }
 
 #[test]
 fn a_block_of_a_message_that_everybody_knows_goes_through_the_circuit_of_any_block() {
-    for how in [Additions::FewAnds, Additions::FewLevels] {
-        let outcomes = run_parties(3, |net| behind_a_known_block(&FewRoundsConfig::default(), how, net));
+    for (hash, how) in [(HASHES[0], Additions::FewAnds), (HASHES[1], Additions::FewLevels)] {
+        let outcomes =
+            run_parties(3, |net| behind_a_known_block(&FewRoundsConfig::default(), hash, how, net));
         for outcome in outcomes {
-            assert_eq!(outcome, Ok((states_behind_known_blocks(), 2 * 2)), "{how:?}");
+            assert_eq!(outcome, Ok((states_behind_known_blocks(hash.1), 2 * 2)), "{hash:?} {how:?}");
         }
     }
+}
+
+/// Otherwise a circuit would compute another state than rounds.
+#[test]
+fn a_public_block_that_is_not_given_by_its_schedule_is_refused() {
+    let (name, hash) = HASHES[0];
+    let outcomes = run_parties(3, |net| {
+        let config = FewRoundsConfig::default();
+        let setup = config.setup(net)?;
+        let mut protocol = joined(&config, &setup, &[(name, 1)], net)?;
+        let compiled = compile(&hmac::known_block(hash, Additions::FewAnds), &protocol);
+        let state = noise("state", hash.state_bytes());
+        let state = given(&config, &mut protocol, &state, &compiled.inputs()[1], net)?;
+        let mut schedule = schedules(hash)[..hash.schedule_bytes()].to_vec();
+        *schedule.last_mut().expect("it is not empty") ^= 1;
+        let schedule = Cells::from_blocks(8 * hash.schedule_bytes(), 1, &schedule).expect("whole bytes");
+        let batch = prepare(&mut protocol, &compiled, 1, net)?;
+        let inputs = [Input::Public(&schedule), Input::Shared(&state)];
+        Ok(evaluate(&mut protocol, &compiled, 1, &inputs, batch, net).err())
+    });
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Some(Error::Misuse(_))))), "{outcomes:?}");
 }
 
 /// Bytes that each party sends with a public block, of which the key is shared.

@@ -22,7 +22,7 @@ use crate::clear::in_the_clear;
 use crate::clients::{client_learns, noise};
 use crate::depth::{Deep, UnderWay};
 use crate::few_rounds::{
-    Claims, OF_SHA_256, behind_a_known_block, circuits, computed, expected, given, joined, secrets_of,
+    Claims, HASHES, behind_a_known_block, circuits, computed, expected, given, joined, secrets_of,
     sent_with_a_block, session, shelf, states_behind_known_blocks,
 };
 
@@ -65,19 +65,20 @@ fn blocks_of_every_cipher_take_three_rounds_with_circuits_and_more_without_and_a
 /// In rounds it would take more triples than a test should make.
 #[test]
 fn a_compression_of_a_hash_takes_three_rounds_also_of_a_block_that_everybody_knows() {
-    let circuit = hmac::block(Additions::FewAnds);
+    let (name, hash) = HASHES[0];
+    let circuit = hmac::block(hash, Additions::FewAnds);
     let right = expected(&circuit, 1);
     let outcomes = run_parties(2, |net| {
         let config = config();
         let setup = config.setup(net)?;
-        let mut protocol = joined(&config, &setup, &[(OF_SHA_256, 1)], net)?;
+        let mut protocol = joined(&config, &setup, &[(name, 1)], net)?;
         let block = computed(&config, &mut protocol, &circuit, 1, net)?;
-        Ok((block, behind_a_known_block(&config, Additions::FewAnds, net)?))
+        Ok((block, behind_a_known_block(&config, HASHES[0], Additions::FewAnds, net)?))
     });
     for outcome in outcomes {
         let (block, known) = outcome.expect("honest nodes finish");
         assert_eq!(block, (right.clone(), ROUNDS));
-        assert_eq!(known, (states_behind_known_blocks(), ROUNDS + 1));
+        assert_eq!(known, (states_behind_known_blocks(hash), ROUNDS + 1));
     }
 }
 

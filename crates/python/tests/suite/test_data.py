@@ -1,6 +1,7 @@
 """Bytes, files and streams that are sealed, opened, encrypted and decrypted."""
 
 import errno
+import hmac
 import io
 import os
 import resource
@@ -315,6 +316,17 @@ def test_a_code_of_hmac_is_verified_whole_and_cut(client):
             client.verify_mac("rfc-4231", b"another message", code[:length])
     with pytest.raises(polyclave.Misuse):
         client.verify_mac("rfc-4231", message, code[:15])
+
+
+def test_a_code_of_hmac_with_sha_512_is_verified_whole_and_cut(client):
+    """RFC 4231, section 4.3: a key of 4 bytes, which nodes take with zeros up to a block."""
+    client.import_key("rfc-4231-512", b"Jefe".ljust(128, b"\0"), cipher="hmac-sha-512", modes=["hmac"])
+    message = b"what do ya want for nothing?"
+    code = hmac.digest(b"Jefe", message, "sha512")
+    assert client.mac("rfc-4231-512", message) == code
+    client.verify_mac("rfc-4231-512", message, code[:32])
+    with pytest.raises(polyclave.Unauthentic):
+        client.verify_mac("rfc-4231-512", b"another message", code)
 
 
 def test_the_known_answer_of_cmac(client):

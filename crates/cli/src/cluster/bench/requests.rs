@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use polyclave_api::{MAX_BLOCKS, MAX_SMALL_BLOCKS, Mode, NewKey, Usage, Wrapping};
-use polyclave_cipher::hmac;
+use polyclave_cipher::hmac::{self, Sha2};
 use polyclave_client::{Client, KeyHandle, Padding};
 use polyclave_payments::{Command, Purpose};
 use serde::Serialize;
@@ -228,7 +228,7 @@ fn keys(name: &str, kinds: &[Kind]) -> Vec<NewKey> {
     };
     let of_kind = |kind: &Kind| match kind {
         Kind::Sealed | Kind::Gcm | Kind::Key => Vec::new(),
-        Kind::Hmac => vec![key("hmac", hmac::NAME, &[Mode::Hmac], MAX_BLOCKS)],
+        Kind::Hmac => vec![key("hmac", hmac::name(Sha2::Sha256), &[Mode::Hmac], MAX_BLOCKS)],
         Kind::Ecb => vec![of_mode(Mode::Ecb)],
         Kind::Cmac => vec![of_mode(Mode::Cmac)],
         Kind::Wrap => {

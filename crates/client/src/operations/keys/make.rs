@@ -4,6 +4,7 @@ use polyclave_api::{
     Derivation, End, KeyCheck, KeyInfo, KeyVersion, MAX_DERIVED, NewKey, Operation, Parity, SealedImport,
     Step, operations,
 };
+use polyclave_cipher::hmac::hash_of;
 use polyclave_field::Gf128;
 use polyclave_kernels::secret::ct_eq;
 use polyclave_protocol::service::{ELEMENT_BYTES, Element};
@@ -31,12 +32,12 @@ impl Client {
     /// is a key, too.
     pub fn import(&self, new: NewKey, key: &[u8]) -> Result<KeyInfo> {
         let block;
-        let key = match new.cipher == polyclave_cipher::hmac::NAME {
-            true => {
-                block = key_block(key)?;
+        let key = match hash_of(&new.cipher) {
+            Some(hash) => {
+                block = key_block(hash, key)?;
                 &block[..]
             }
-            false => key,
+            None => key,
         };
         self.send_key(&Operation::Import(operations::Import { new }), key)
     }

@@ -8,6 +8,8 @@ use super::*;
 const HMAC_KEY: &[u8] = b"Jefe";
 const HMAC_DATA: &[u8] = b"what do ya want for nothing?";
 const HMAC_CODE: &str = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+/// The same with SHA-512.
+const HMAC_SHA512_CODE: &str = "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737";
 /// The key of the examples of SP 800-38A and SP 800-38B for AES-128, and the first block of plaintext.
 const AES_KEY: [u8; 16] = 0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c_u128.to_be_bytes();
 const AES_BLOCK: [u8; 16] = 0x6bc1_bee2_2e40_9f96_e93d_7e11_7393_172a_u128.to_be_bytes();
@@ -42,6 +44,13 @@ fn clients_encrypt_decrypt_and_compute_codes_within_their_entries() {
     // Codes are those of the specifications.
     let code = database.done(MAC, &[of_key("db-hmac"), data(HMAC_DATA)].concat());
     assert_eq!(hex::encode(value(&code, 0x42_00c6)), HMAC_CODE);
+    let mut longer = block.to_vec();
+    longer.resize(128, 0);
+    client.import(new("db-longer", "hmac-sha-512", Mode::Hmac), &longer).expect("a key");
+    let of_sha512 = structure(0x42_002b, &[enumeration(0x42_0028, 11)]);
+    let code = database.done(MAC, &[of_key("db-longer"), of_sha512.clone(), data(HMAC_DATA)].concat());
+    assert_eq!(hex::encode(value(&code, 0x42_00c6)), HMAC_SHA512_CODE);
+    database.refused((1, 4), MAC, &[of_key("db-hmac"), of_sha512, data(HMAC_DATA)].concat(), 7);
     let code = database.done_in((1, 2), MAC, &[of_key("db-cmac"), data(b"")].concat());
     assert_eq!(hex::encode(value(&code, 0x42_00c6)), "bb1d6929e95937287fa37d129b756746");
     let hmac = structure(0x42_002b, &[enumeration(0x42_0028, 9)]);

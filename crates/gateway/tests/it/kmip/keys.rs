@@ -165,6 +165,8 @@ fn keys_are_made_as_the_attributes_say_or_not_at_all() {
         ((2, 168), DATA, "3des-ede3", Mode::Cbc),
         ((3, 128), CODES, "aes-128", Mode::Cmac),
         ((9, 512), 0x80, "hmac-sha-256", Mode::Hmac),
+        ((10, 1024), 0x80, "hmac-sha-384", Mode::Hmac),
+        ((11, 1024), 0x80, "hmac-sha-512", Mode::Hmac),
     ];
     for (i, (kind, mask, cipher, mode)) in kinds.into_iter().enumerate() {
         let name = format!("m-{i}");

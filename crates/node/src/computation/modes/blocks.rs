@@ -25,7 +25,7 @@ impl Decrypt {
 
 impl Mode for Decrypt {
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
-        match at.circuits.decrypt {
+        match at.circuits.of_cipher()?.decrypt {
             Some(_) => Ok((Vec::new(), Vec::new())),
             None => {
                 Err(StepError::Refused(Refusal::new(Reason::NotForThis, "this cipher has no decryption")))
@@ -45,7 +45,7 @@ impl Mode for Decrypt {
     }
 
     fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
-        let (Step::Blocks { ciphertext }, Some(circuit)) = (&step, &at.circuits.decrypt) else {
+        let (Step::Blocks { ciphertext }, Some(circuit)) = (&step, &at.circuits.of_cipher()?.decrypt) else {
             return Err(StepError::Refused(misplaced(&step)));
         };
         let tweaks = self.tweaks.take((ciphertext.len() / self.block) as u64);
@@ -86,7 +86,7 @@ impl Mode for Encrypt {
     fn run(&mut self, step: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
         let Step::Masked { data, .. } = &step else { return Err(StepError::Refused(misplaced(&step))) };
         let mask = self.masks.take()?;
-        let circuit = &at.circuits.encrypt;
+        let circuit = &at.circuits.of_cipher()?.encrypt;
         let blocks = at.protocol.unmask(&mask, 0, data, &circuit.inputs()[0])?;
         let lanes = data.len() / self.block;
         let tweaks = at.circuits.tweaks(&self.tweaks.take(lanes as u64))?;

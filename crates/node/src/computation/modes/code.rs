@@ -33,7 +33,7 @@ impl Chain {
         let chain = match &self.0 {
             Some(link) => Input::Shared(link),
             None => {
-                zeros = at.circuits.zero();
+                zeros = at.circuits.zero()?;
                 Input::Public(&zeros)
             }
         };

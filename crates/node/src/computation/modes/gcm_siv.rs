@@ -121,7 +121,7 @@ impl Whole for GcmSiv {
         let circuit = at.block_circuit(BlockCircuit::KeysOfGcmSiv)?;
         let mut keys = run(&mut at.protocol, at.net, &circuit, 1, &parts)?;
         let (key, hash) = (keys.remove(1), keys.remove(0));
-        let schedule = &at.circuits.key_schedule;
+        let schedule = &at.circuits.of_cipher()?.key_schedule;
         let message = run(&mut at.protocol, at.net, schedule, 1, &[Input::Shared(&key)])?.remove(0);
         let hash = at.protocol.elements(&hash, at.net)?.weighted_sums(&[X]);
         self.keys = Some(Keys { hash, message });

@@ -1,4 +1,4 @@
-//! Codes of HMAC-SHA-256 (RFC 2104, FIPS 198-1) of messages of one length, each in a lane.
+//! Codes of HMAC (RFC 2104, FIPS 198-1) of messages of one length, each in a lane.
 //!
 //! Messages come under masks, a block of each in a step. The nodes themselves fill up the last block, so a
 //! client can have the code of no other string than a message of the length that it said. The hash of each
@@ -8,21 +8,22 @@
 //! Cost, in compressions: one for each block of a message, one more if the filling takes a block of its own,
 //! and one for the code.
 
-use polyclave_api::{CODE_BYTES, End, MASKED, MAX_CHAINED, MAX_CODES, Reason, Refusal, Step, operations};
-use polyclave_cipher::Cells;
-use polyclave_cipher::hmac::{self, Additions, BLOCK};
-use polyclave_protocol::Error;
+use polyclave_api::{End, MASKED, MAX_CHAINED, MAX_CODES, Reason, Refusal, Step, operations};
+use polyclave_cipher::hmac::{self, Last, Sha2};
+use polyclave_cipher::{Cipher, compile};
 use polyclave_protocol::any::AnyShared;
 use polyclave_protocol::protocol::{Input, Session};
 use polyclave_protocol::service::ServiceSession;
 
 use super::blocks::Masks;
 use super::{Answer, Mode, StepError, misplaced};
-use crate::Result;
 use crate::computation::Computation;
-use crate::computation::hmac_circuits::{HmacCircuit, additions};
+use crate::computation::hmac_circuits::bits;
 
 pub(crate) struct Codes {
+    hash: Sha2,
+    /// Bytes of a block of the hash.
+    block: usize,
     bytes: usize,
     messages: usize,
     code_bytes: usize,
@@ -34,7 +35,11 @@ pub(crate) struct Codes {
 }
 
 impl Codes {
-    pub(crate) fn new(asked: operations::Hmac) -> Result<Codes, Refusal> {
+    pub(crate) fn new(asked: operations::Hmac, cipher: &Cipher) -> Result<Codes, Refusal> {
+        let Some(hash) = hmac::hash_of(&cipher.name) else {
+            let message = format!("a key of {} computes no codes of hmac", cipher.name);
+            return Err(Refusal::new(Reason::NotForThis, message));
+        };
         let malformed = |message: String| Refusal::new(Reason::Malformed, message);
         let (bytes, messages) = (asked.bytes as usize, asked.messages as usize);
         let code_bytes = usize::from(asked.code_bytes);
@@ -46,81 +51,51 @@ impl Codes {
                 "{messages} messages; codes of 1 to {MAX_CODES} are computed together"
             )));
         }
-        if !CODE_BYTES.contains(&code_bytes) {
-            let (least, most) = (CODE_BYTES.start(), CODE_BYTES.end());
-            return Err(malformed(format!("codes of {code_bytes} bytes; hmac has {least} to {most}")));
+        let allowed = hmac::code_bytes(hash);
+        if !allowed.contains(&code_bytes) {
+            let (least, most, name) = (allowed.start(), allowed.end(), &cipher.name);
+            return Err(malformed(format!("codes of {code_bytes} bytes; {name} has {least} to {most}")));
         }
-        let masks = Masks::new(BLOCK, MASKED, (messages * BLOCK) as u32)?;
-        Ok(Codes { bytes, messages, code_bytes, masks, admitted: 0, computed: 0, states: None })
+        let block = hash.block_bytes();
+        let masks = Masks::new(block, MASKED, (messages * block) as u32)?;
+        Ok(Codes { hash, block, bytes, messages, code_bytes, masks, admitted: 0, computed: 0, states: None })
     }
 
     /// Blocks that the client gives of each message: one of an empty message, too, which is ignored.
     fn given(&self) -> usize {
-        self.bytes.div_ceil(BLOCK).max(1)
+        self.bytes.div_ceil(self.block).max(1)
     }
 
     /// All blocks of a message behind that of the key.
     fn blocks(&self) -> usize {
-        hmac::blocks(self.bytes as u64) as usize
+        hmac::blocks(self.hash, self.bytes as u64) as usize
     }
 
-    fn filling(&self, block: usize) -> [u8; BLOCK] {
-        hmac::filling(self.bytes as u64, block as u64)
+    fn filling(&self, block: usize) -> Vec<u8> {
+        hmac::filling(self.hash, self.bytes as u64, block as u64)
     }
 
-    /// Public bits, the same in each lane.
-    fn in_each_lane(&self, bytes: &[u8]) -> Result<Cells> {
-        Cells::from_blocks(8 * bytes.len(), 1, &bytes.repeat(self.messages))
-            .map_err(|e| Error::misuse(e.to_string()))
-    }
-
-    /// The states behind a block that the client gave, some bytes of it perhaps filling.
-    fn push_given(
-        &mut self,
-        data: &[u8],
-        state: &AnyShared,
-        how: Additions,
-        at: &mut Computation<'_>,
-    ) -> Result<AnyShared, StepError> {
+    /// The block that the client gave of each message, some bytes of it perhaps filling.
+    fn given_block(&mut self, data: &[u8], at: &mut Computation<'_>) -> Result<AnyShared, StepError> {
         let mask = self.masks.take()?;
-        let circuit = at.hmac_circuit(HmacCircuit::Block(how))?;
-        let kept = BLOCK.min(self.bytes - self.computed * BLOCK);
-        if kept == BLOCK {
-            let block = at.protocol.unmask(&mask, 0, data, &circuit.inputs()[0])?;
-            return Ok(at.without_key(
-                &circuit,
-                self.messages,
-                &[Input::Shared(&block), Input::Shared(state)],
-            )?);
+        let kept = self.block.min(self.bytes - self.computed * self.block);
+        if kept == self.block {
+            let circuit = at.circuits.hashing()?.block_circuit(&at.protocol)?;
+            return Ok(at.protocol.unmask(&mask, 0, data, &circuit.inputs()[0])?);
         }
-        let last = at.hmac_circuit(HmacCircuit::LastBlock(kept))?;
+        let last = compile(&hmac::last_block(self.hash, Last::OfMessage(kept)), &at.protocol);
         let given = at.protocol.unmask(&mask, 0, data, &last.inputs()[0])?;
-        let filling = self.in_each_lane(&self.filling(self.computed))?;
+        let filling = bits(&self.filling(self.computed), self.messages)?;
         let inputs = [Input::Shared(&given), Input::Public(&filling)];
-        let block = at.rearranged(&last, self.messages, &inputs)?;
-        Ok(at.without_key(&circuit, self.messages, &[Input::Shared(&block), Input::Shared(state)])?)
-    }
-
-    /// The states behind a block of filling only.
-    fn push_filling(
-        &self,
-        block: usize,
-        state: &AnyShared,
-        how: Additions,
-        at: &mut Computation<'_>,
-    ) -> Result<AnyShared> {
-        let circuit = at.hmac_circuit(HmacCircuit::KnownBlock(how))?;
-        let schedule = self.in_each_lane(&hmac::schedule(&self.filling(block)))?;
-        at.without_key(&circuit, self.messages, &[Input::Public(&schedule), Input::Shared(state)])
+        Ok(at.rearranged(&last, self.messages, &inputs)?)
     }
 }
 
 impl Mode for Codes {
     fn start(&mut self, at: &mut Computation<'_>) -> Result<(Vec<u8>, Vec<u8>), StepError> {
-        let circuit = at.hmac_circuit(HmacCircuit::States)?;
-        let states = at.of_key(&circuit)?;
-        let [inner, outer] =
-            [0, 1].map(|which| at.protocol.select_lanes(&states[which], &vec![0; self.messages]));
+        let of_key = (&at.key.round_keys, 1);
+        let states = at.circuits.hashing()?.states(of_key, &mut at.protocol, at.net)?;
+        let [inner, outer] = states.map(|state| at.protocol.select_lanes(&state, &vec![0; self.messages]));
         self.states = Some((inner, outer));
         Ok((Vec::new(), self.masks.draw(at)?))
     }
@@ -131,7 +106,7 @@ impl Mode for Codes {
             return Err(misplaced(step));
         }
         let is_last = self.admitted + 1 == self.given();
-        let expected = if is_last { 0 } else { self.messages * BLOCK };
+        let expected = if is_last { 0 } else { self.messages * self.block };
         if *next as usize != expected {
             let message =
                 format!("the next mask would have {next} bytes; after this block it has {expected}");
@@ -147,25 +122,18 @@ impl Mode for Codes {
         let (Step::Masked { data, .. }, Some((inner, outer))) = (&step, self.states.take()) else {
             return Err(StepError::Refused(misplaced(&step)));
         };
-        let how = additions(&at.protocol);
-        let mut state = self.push_given(data, &inner, how, at)?;
+        let (hashing, lanes) = (at.circuits.hashing()?, self.messages);
+        let block = self.given_block(data, at)?;
+        let mut state = hashing.block(&block, (&inner, lanes), &mut at.within())?;
         self.computed += 1;
         if self.computed < self.given() {
             self.states = Some((state, outer));
             return Ok(Answer { mask: self.masks.draw(at)?, ..Answer::data(Vec::new()) });
         }
         for block in self.given()..self.blocks() {
-            state = self.push_filling(block, &state, how, at)?;
+            state = hashing.known_block(&self.filling(block), (&state, lanes), &mut at.within())?;
         }
-        let hash = at.hmac_circuit(HmacCircuit::HashBlock)?;
-        let filling = self.in_each_lane(&hmac::filling(hmac::CODE as u64, 0))?;
-        let inputs = [Input::Shared(&state), Input::Public(&filling)];
-        let block = at.rearranged(&hash, self.messages, &inputs)?;
-        let circuit = at.hmac_circuit(HmacCircuit::Block(how))?;
-        let inputs = [Input::Shared(&block), Input::Shared(&outer)];
-        let codes = at.without_key(&circuit, self.messages, &inputs)?;
-        let beginning = at.hmac_circuit(HmacCircuit::Beginning(self.code_bytes))?;
-        let codes = at.rearranged(&beginning, self.messages, &[Input::Shared(&codes)])?;
+        let codes = hashing.code(self.code_bytes, (&state, &outer, lanes), &mut at.within())?;
         Ok(Answer::data(at.protocol.reveal_to_client(&codes, at.net)?))
     }
 }

@@ -13,6 +13,7 @@ use polyclave_store::StoredKey;
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
+use crate::computation::circuits::form;
 use crate::computation::key::raw_key;
 use crate::computation::key::unreadable;
 use crate::computation::key_block::{BlockKeys, blocks};
@@ -57,7 +58,7 @@ impl Mode for WrapBlock {
             tracing::error!(key = %name, error = %e, "the shares of a key cannot be used");
             StepError::Own(unreadable(name))
         })?;
-        let cipher = at.protocol.form(self.cipher.clone());
+        let cipher = form(self.cipher.clone(), &at.protocol);
         let circuit = at.circuits.keys.key_block(at.circuits, &cipher, &at.protocol)?;
         at.progress.begin(self.blocks as usize);
         // A mask that masks nothing is a random value that nobody knows; this node's part of its message to a

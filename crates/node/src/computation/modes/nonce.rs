@@ -100,7 +100,7 @@ impl Nonce {
             Nonce::Plain(nonce) => Ok(at.encrypt(&counters(nonce, 1 + first, count), &[])?),
             Nonce::Hashed(hashed) => {
                 let sums = hashed.plus(first, count, at)?;
-                let circuit = &at.circuits.encrypt;
+                let circuit = &at.circuits.of_cipher()?.encrypt;
                 let mut parts = Vec::new();
                 for from in (0..sums.count()).step_by(AT_ONCE) {
                     let part = sums.part(from..sums.count().min(from + AT_ONCE));

@@ -11,6 +11,7 @@ use polyclave_store::StoredKey;
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
+use crate::computation::circuits::form;
 use crate::computation::key::raw_key;
 use crate::computation::key::unreadable;
 use crate::computation::key_circuits::padding;
@@ -49,7 +50,7 @@ impl Mode for Wrap {
             tracing::error!(key = %name, error = %e, "the shares of a key cannot be used");
             StepError::Own(unreadable(name))
         })?;
-        let cipher = at.protocol.form(self.cipher.clone());
+        let cipher = form(self.cipher.clone(), &at.protocol);
         let circuit = at.circuits.keys.wrap(&at.circuits.cipher, self.how, &cipher, &at.protocol)?;
         let inputs = [Input::Shared(&key), Input::Shared(&at.key.round_keys)];
         let blocks = key_wrap::blocks(padding(self.how), self.cipher.key_bytes) as usize;

@@ -56,7 +56,7 @@ impl MessageKey {
         let after = [&LABEL[..], chooses].concat();
         let how = Derivation::CmacCounter { before: Vec::new(), counter_bits: 16, after };
         let key = derive(&how, at.key, (at.circuits, at.circuits), &mut at.protocol, at.net)?;
-        let schedule = &at.circuits.key_schedule;
+        let schedule = &at.circuits.of_cipher()?.key_schedule;
         let round_keys = run(&mut at.protocol, at.net, schedule, 1, &[Input::Shared(&key)])?.remove(0);
         let mut nonce = [0; PLAIN];
         nonce.copy_from_slice(rest);
@@ -100,7 +100,7 @@ impl MessageKey {
 
 /// The encryption of public blocks under other round keys.
 fn under(round_keys: &AnyShared, blocks: &[u8], at: &mut Computation<'_>) -> Result<AnyShared, StepError> {
-    let (circuit, count) = (&at.circuits.encrypt, blocks.len() / BLOCK);
+    let (circuit, count) = (&at.circuits.of_cipher()?.encrypt, blocks.len() / BLOCK);
     let blocks = at.circuits.blocks(blocks)?;
     Ok(at.one_under(round_keys, circuit, count, &[Input::Public(&blocks)])?)
 }

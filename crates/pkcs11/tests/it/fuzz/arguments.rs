@@ -79,7 +79,7 @@ pub fn data(choice: &mut Choice, memory: &mut Memory, last: &[u8]) -> (*mut CK_B
     (memory.bytes(&vec![first; length]), length as CK_ULONG)
 }
 
-const KINDS: [CK_MECHANISM_TYPE; 29] = [
+const KINDS: [CK_MECHANISM_TYPE; 31] = [
     CKM_AES_KEY_GEN,
     CKM_DES2_KEY_GEN,
     CKM_DES3_KEY_GEN,
@@ -107,6 +107,8 @@ const KINDS: [CK_MECHANISM_TYPE; 29] = [
     CKM_SHA512,
     CKM_RSA_PKCS,
     CKM_SHA256_HMAC,
+    CKM_SHA256_HMAC_GENERAL,
+    CKM_SHA512_KEY_GEN,
     0xdead_beef,
     CK_ULONG::MAX,
 ];
@@ -172,7 +174,7 @@ fn parameter(choice: &mut Choice, memory: &mut Memory, kind: CK_MECHANISM_TYPE) 
             };
             structure(memory, gcm)
         }
-        CKM_AES_CMAC_GENERAL | CKM_DES3_CMAC_GENERAL => {
+        CKM_AES_CMAC_GENERAL | CKM_DES3_CMAC_GENERAL | CKM_SHA256_HMAC_GENERAL => {
             structure(memory, choice.of(&[8, 4, 16, 1, 0, 9, 17, CK_ULONG::MAX]))
         }
         CKM_AES_ECB_ENCRYPT_DATA | CKM_DES3_ECB_ENCRYPT_DATA => {
