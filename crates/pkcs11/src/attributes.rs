@@ -64,7 +64,9 @@ impl Object {
             CKA_VALUE_LEN => match family_of(&properties.cipher) {
                 Some(Family::Aes) => number(key_bytes(&properties.cipher) as CK_ULONG),
                 Some(Family::Hmac(hash)) => {
-                    let noted = self.stored.of_hmac.map(|noted| CK_ULONG::from(noted.bytes));
+                    // A version that the nodes made has the notes of the imported one before it.
+                    let noted = self.stored.of_hmac.filter(|_| !is_generated);
+                    let noted = noted.map(|noted| CK_ULONG::from(noted.bytes));
                     number(noted.unwrap_or(hash.block_bytes() as CK_ULONG))
                 }
                 _ => Err(Rv(CKR_ATTRIBUTE_TYPE_INVALID)),

@@ -58,8 +58,9 @@ pub(crate) fn cipher(
     let (name, block) = (name(hash), hash.block_bytes() as CK_ULONG);
     match (is_imported, bytes) {
         (true, Some(bytes)) if KEY_BYTES.contains(&(bytes as usize)) => Ok(name),
-        (true, given) => {
-            let (least, most, given) = (KEY_BYTES.start(), KEY_BYTES.end(), given.unwrap_or_default());
+        (true, None) => Err(because(CKR_TEMPLATE_INCOMPLETE, "CKA_VALUE is missing")),
+        (true, Some(given)) => {
+            let (least, most) = (KEY_BYTES.start(), KEY_BYTES.end());
             Err(because(
                 CKR_KEY_SIZE_RANGE,
                 format!("a key of HMAC has {least} to {most} bytes, not {given}"),

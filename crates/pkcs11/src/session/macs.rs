@@ -39,16 +39,19 @@ impl Mac {
     ) -> Result<Mac> {
         let key = usable(session, mechanism, key, flag, usage)?;
         let block = block_of(&key.info.properties.cipher);
+        let is_hmac = matches!(entry(mechanism.kind)?.family, Family::Hmac(_));
+        // Nodes give so many bytes at least. Everybody who may list keys sees the first bytes of one code: the
+        // check value.
+        let least = if is_hmac { LEAST_CODE } else { 1 };
         let bytes = match mechanism.parameter {
-            Parameter::Length(bytes) if (1..=block).contains(&bytes) => bytes,
+            Parameter::Length(bytes) if (least..=block).contains(&bytes) => bytes,
             Parameter::None => block,
             _ => {
-                let why = format!("a code has 1 to {block} bytes");
+                let why = format!("a code has {least} to {block} bytes");
                 return Err(because(CKR_MECHANISM_PARAM_INVALID, why));
             }
         };
         let (token, client) = (session.token.clone(), session.token.client()?);
-        let is_hmac = matches!(entry(mechanism.kind)?.family, Family::Hmac(_));
         Ok(Mac { token, client, key, bytes, is_hmac, gathered: Gathered::default(), is_multipart: false })
     }
 
@@ -69,11 +72,7 @@ impl Mac {
             let key = self.client.key_with_info(&self.key.info);
             match self.is_hmac {
                 false => key.cmac(&self.gathered),
-                // Nodes give so many bytes at least.
-                true => {
-                    let bytes = self.bytes.max(LEAST_CODE);
-                    Ok(key.hmac(&[&self.gathered], bytes)?.pop().unwrap_or_default())
-                }
+                true => Ok(key.hmac(&[&self.gathered], self.bytes)?.pop().unwrap_or_default()),
             }
         };
         let mut code = self.token.ask(&self.client, Doing::Using, work)?;

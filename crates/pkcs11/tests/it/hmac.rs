@@ -76,8 +76,8 @@ fn codes_are_verified_and_cut_as_the_mechanism_says() {
     let message = data(20);
     let code = session.run(Does::Sign, &mut plain(CKM_SHA256_HMAC), key, &message).expect("a code");
     // Nodes give 16 bytes and more; the module cuts them.
-    let mut general = with(CKM_SHA256_HMAC_GENERAL, 4 as CK_ULONG);
-    assert_eq!(session.run(Does::Sign, &mut general, key, &message), Ok(code[..4].to_vec()));
+    let mut general = with(CKM_SHA256_HMAC_GENERAL, 17 as CK_ULONG);
+    assert_eq!(session.run(Does::Sign, &mut general, key, &message), Ok(code[..17].to_vec()));
     for (code, result) in [
         (code.clone(), CKR_OK),
         (code[..31].to_vec(), CKR_SIGNATURE_LEN_RANGE),
@@ -85,8 +85,9 @@ fn codes_are_verified_and_cut_as_the_mechanism_says() {
     ] {
         assert_eq!(verified(&session, &mut plain(CKM_SHA256_HMAC), key, (&message, &code)), result);
     }
-    assert_eq!(verified(&session, &mut general, key, (&message, &code[..4])), CKR_OK);
-    for bytes in [0, 33] {
+    assert_eq!(verified(&session, &mut general, key, (&message, &code[..17])), CKR_OK);
+    // The check value shows the beginning of one code.
+    for bytes in [0, 4, 15, 33] {
         let mut other = with(CKM_SHA256_HMAC_GENERAL, bytes as CK_ULONG);
         assert_eq!(session.init(Does::Sign, &mut other, key), CKR_MECHANISM_PARAM_INVALID);
     }

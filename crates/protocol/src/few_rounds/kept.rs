@@ -366,11 +366,8 @@ mod tests {
                 circuits += 1;
             }
         }
-        assert_eq!(
-            circuits,
-            4 * (4 + THROUGH_OTHERS.len()) + 3 + 4,
-            "of six ciphers, three schedules and SHA-256"
-        );
+        let right = 4 * (4 + THROUGH_OTHERS.len()) + 3 + 2 * 4;
+        assert_eq!(circuits, right, "of six ciphers, three schedules and two hashes");
     }
 
     #[test]

@@ -106,6 +106,9 @@ impl<G: Garbles> FewRounds<G> {
 
     /// Circuits for some lanes, if there are any for this computation.
     fn take(&mut self, compiled: &Compiled, lanes: usize, net: &mut dyn Net) -> Result<Option<Taken<G>>> {
+        if self.stock.is_none() {
+            return Ok(None);
+        }
         let fits = |way: &&Way| lanes <= way.kept.most_lanes();
         let Some(way) = Way::of_whole(compiled).filter(fits) else { return Ok(None) };
         Ok(self.take_kept(&[(way.kept, lanes)], net)?.map(|mut circuits| (way, circuits.remove(0))))

@@ -52,7 +52,7 @@ impl<G: Garbles> Session for FewRounds<G> {
             return Ok(FewRoundsBatch::Circuits(way, circuits));
         }
         // Of what is kept itself there are too few circuits, or it has too many lanes.
-        if Way::of_whole(compiled).is_some() {
+        if self.stock.is_none() || Way::of_whole(compiled).is_some() {
             return self.rounds_mut().prepare(compiled, lanes, net).map(FewRoundsBatch::Rounds);
         }
         let taken = self.take_for_parts(compiled, lanes, net);

@@ -1,9 +1,13 @@
 //! The constants of the hashes: beginnings of the fractional parts of roots of primes.
 
+use std::sync::LazyLock;
+
 /// The first 64 bits of the fractional parts of the cube roots of the first primes: the constants of rounds
-/// (FIPS 180-4, section 4.2.3). Those of words of 32 bits are the first halves (4.2.2).
+/// (FIPS 180-4, section 4.2.3), 80 of them. Those of words of 32 bits are the first halves (4.2.2).
 pub(super) fn of_rounds() -> impl Iterator<Item = u64> {
-    primes().map(|prime| fraction_of_root(prime, 3))
+    static ALL: LazyLock<Vec<u64>> =
+        LazyLock::new(|| primes().map(|prime| fraction_of_root(prime, 3)).take(80).collect());
+    ALL.iter().copied()
 }
 
 /// The same of the square roots of the first primes. SHA-512 begins with the first eight (5.3.5), SHA-256
