@@ -1,4 +1,4 @@
-//! Vectors of messages (`vectors/messages`): all messages of three nodes about common secrets, a key, a
+//! Vectors of messages (`vectors/messages`): all messages of nodes about common secrets, material, a key, a
 //! block and a message of GCM, with randomness from seeds. **If a file differs, the wire between nodes has
 //! changed** (`protocol/tests/it/wire.rs` says what to do then), or what a node draws, in which order.
 //!
@@ -10,6 +10,8 @@
 
 mod client;
 mod recorder;
+mod runs;
+mod stock;
 mod written;
 
 use polyclave_api::{self as api, KeyInfo, Origin, Request, Step};
@@ -19,12 +21,15 @@ use polyclave_protocol::any::{AnyServiceConfig, AnyServiceSession, AnySetup};
 use polyclave_protocol::evaluate::release;
 use polyclave_protocol::mesh::{Mesh, mesh};
 use polyclave_protocol::net::Net;
-use polyclave_protocol::protocol::{Owner, ProtocolConfig};
+use polyclave_protocol::protocol::{Adversary, Owner, ProtocolConfig};
 use polyclave_protocol::release::Released;
 use polyclave_protocol::seeded::with_seed;
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
 use polyclave_protocol::session::{HandshakeParameters, hello};
+use polyclave_protocol::stock::Stock;
 use polyclave_protocol::{Error, Party, catalog};
+use polyclave_store::Store;
+use polyclave_store::testing::in_memory;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,15 +41,24 @@ use crate::computation::make::{expand, generate, sum_of_keys};
 use crate::computation::modes::{Answer, Mode, StepError, machine};
 use crate::computation::progress::Progress;
 use crate::peers::exchange::tell_all;
-use crate::requests::agreement::agree;
+use crate::requests::agreement::{Early, agree};
+use crate::requests::strategy::StepOf;
+use crate::strategy::Strategy;
 use client::Client;
 use recorder::{Recorder, Sent};
 
-const NODES: usize = 3;
+/// The protocols, each with a number of nodes.
+const PROTOCOLS: [(&str, usize); 5] = [
+    ("shamir", 3),
+    ("replicated", 3),
+    ("replicated-active", 3),
+    ("shamir-active", 4),
+    ("replicated-four", 4),
+];
 const CIPHER: &str = "aes-128";
 /// The digest of the cluster file.
 const CLUSTER: [u8; 32] = [0xc1; 32];
-/// The id of the epoch, under a protocol that has one.
+/// The id of the epoch, under a protocol with abort.
 const EPOCH: [u8; 32] = [0xe0; 32];
 /// Bytes of memory for a request.
 const MEMORY: usize = 16 << 20;
@@ -67,6 +81,9 @@ struct Node<'a> {
     setup: AnySetup,
     /// The ids of common secrets and epoch.
     context: [[u8; 32]; 2],
+    /// Material that was made ahead.
+    stock: Option<Arc<dyn Stock>>,
+    strategy: Strategy,
     library: Library,
     found: Vec<(&'static str, Vec<u8>)>,
 }
@@ -77,22 +94,28 @@ fn seed(protocol: &str, of: &str) -> Vec<u8> {
 }
 
 /// All that one node does.
-fn run(config: &AnyServiceConfig, client: &Client, net: Mesh, has_epoch: bool) -> Result<Record> {
+fn run(config: &AnyServiceConfig, client: &Client, net: Mesh, store: Arc<Store>) -> Result<Record> {
     let mut net = Recorder::new(net);
     net.begin("common secrets", "meeting");
     tell_all(&[1], &mut net)?;
     net.next("hello");
-    let session = hello(&config.handshake(of_cluster()), &mut net)?;
+    let session = hello(&config.handshake(of_cluster(&net)), &mut net)?;
     net.next("states");
     tell_all(&[0; 33], &mut net)?;
     net.next("secrets");
     let setup = config.setup(&mut net)?;
     net.next("stored");
     tell_all(&[1], &mut net)?;
-    let epoch = if has_epoch { EPOCH } else { [0; 32] };
-    let context = [session.id(), epoch];
-    let found = vec![("session of the common secrets", session.id().to_vec())];
-    let mut node = Node { config, client, net, setup, context, library: Library::default(), found };
+    let epoch = match config.adversary() {
+        Adversary::Passive => [0; 32],
+        Adversary::Abort => EPOCH,
+        Adversary::GuaranteedOutput => blake3::derive_key("polyclave 2026 standing stock", &session.id()),
+    };
+    let stock = stock::filled(config, &setup, epoch, store, &mut net)?;
+    let (context, strategy) = ([session.id(), epoch], Strategy::of(config));
+    let (found, library) =
+        (vec![("session of the common secrets", session.id().to_vec())], Library::default());
+    let mut node = Node { config, client, net, setup, context, stock, strategy, library, found };
     let (info, shares) = node.make_key()?;
     node.encrypt_block(&info, &shares)?;
     node.encrypt_message(&info, &shares)?;
@@ -101,8 +124,8 @@ fn run(config: &AnyServiceConfig, client: &Client, net: Mesh, has_epoch: bool) -
 }
 
 /// What nodes compare first in any hello.
-fn of_cluster() -> HandshakeParameters {
-    HandshakeParameters::new(NODES).with("cluster", &CLUSTER)
+fn of_cluster(net: &dyn Net) -> HandshakeParameters {
+    HandshakeParameters::new(net.parties()).with("cluster", &CLUSTER)
 }
 
 impl Node<'_> {
@@ -117,13 +140,11 @@ impl Node<'_> {
         let ticket = self.client.ticket(request);
         let mut announced = [&[2][..], &ticket].concat();
         match self.net.me() {
-            Party(0) => {
-                [Party(1), Party(2)].into_iter().try_for_each(|peer| self.net.send(peer, &announced))?
-            }
+            Party(0) => self.net.tell_peers(&announced)?,
             _ => self.net.recv(Party(0), &mut announced)?,
         }
         self.net.next("hello");
-        let terms = of_cluster()
+        let terms = of_cluster(&self.net)
             .with("whether a refresh is under way", b"none")
             .with("acceptance of the request", b"accepted")
             .with("memory_per_request_mib (node.toml)", &MEMORY.to_le_bytes())
@@ -134,7 +155,11 @@ impl Node<'_> {
             self.config.handshake(terms).with("request", &self.client.digest(request)).with("key", &key);
         let mut session = hello(&terms, &mut self.net)?;
         let id = session.id();
-        let protocol = self.config.join(&self.setup, session.stream(), self.net.members())?;
+        let (stream, members) = (session.stream(), self.net.members());
+        let protocol = match self.stock.clone() {
+            Some(stock) => self.config.join_stocked(&self.setup, stream, members, stock)?,
+            None => self.config.join(&self.setup, stream, members)?,
+        };
         Ok((protocol, id))
     }
 
@@ -153,7 +178,7 @@ impl Node<'_> {
         self.net.next("time");
         let mut time = TIME.to_le_bytes();
         match self.net.me() {
-            Party(0) => [Party(1), Party(2)].into_iter().try_for_each(|peer| self.net.send(peer, &time))?,
+            Party(0) => self.net.tell_peers(&time)?,
             _ => self.net.recv(Party(0), &mut time)?,
         }
         let mut key_id = [0; 16];
@@ -184,14 +209,14 @@ impl Node<'_> {
             None => {
                 let mask = self.net.told("mask to the client", self.config, &mask)?;
                 let step = client.masked_block(&mask);
-                self.compare("comparison of the step", &step)?;
+                self.compare("comparison of the step", &step, &id)?;
                 step
             }
         };
         let answer = self.answered("computation", &mut used, step)?;
         let ciphertext = self.net.told("answer to the client", self.config, &answer.data)?;
         self.found.push(("ciphertext of the block", ciphertext));
-        self.compare("comparison of Finish", &Step::Finish)
+        self.compare("comparison of Finish", &Step::Finish, &id)
     }
 
     /// A message of GCM: in one step where the client deals its mask, else in two.
@@ -209,21 +234,21 @@ impl Node<'_> {
         if ciphertext.is_empty() {
             let keystream = self.net.told("keystream to the client", self.config, &answer.data)?;
             let step = client.seal(&keystream);
-            self.compare("comparison of the step", &step)?;
+            self.compare("comparison of the step", &step, &id)?;
             let Step::Seal { ciphertext: sealed, .. } = &step else { unreachable!("the client seals") };
             ciphertext.clone_from(sealed);
             answer = self.answered("computation of the tag", &mut used, step)?;
         }
         let tag = self.net.told("tag to the client", self.config, &answer.data)?;
         self.found.extend([("nonce", nonce), ("ciphertext of the message", ciphertext), ("tag", tag)]);
-        self.compare("comparison of Finish", &Step::Finish)
+        self.compare("comparison of Finish", &Step::Finish, &id)
     }
 
     /// What the key is, for readers, the digests of circuits, and the images that they need of a key. Not
     /// recorded.
     fn show_key(&mut self, shares: &Shares) -> Result<Vec<(&'static str, Vec<u8>)>> {
         self.net.stop();
-        let mut session = hello(&self.config.handshake(of_cluster()), &mut self.net)?;
+        let mut session = hello(&self.config.handshake(of_cluster(&self.net)), &mut self.net)?;
         let mut protocol = self.config.join(&self.setup, session.stream(), self.net.members())?;
         let key = protocol.restore(&shares[crate::computation::key::RAW])?;
         let opened = release(&mut protocol, &key, Owner::All, &mut self.net)?;
@@ -231,7 +256,7 @@ impl Node<'_> {
         let circuits = self.library.of(CIPHER, &protocol).expect("the catalog has it");
         let own = circuits.of_cipher()?;
         let digests = [
-            ("sum of keys", sum_of_keys(&circuits.cipher, NODES).digest()),
+            ("sum of keys", sum_of_keys(&circuits.cipher, self.net.parties()).digest()),
             ("key schedule", own.key_schedule.digest()),
             ("encrypt", own.encrypt.digest()),
             ("decrypt", own.decrypt.as_ref().expect("AES has it").digest()),
@@ -240,14 +265,19 @@ impl Node<'_> {
         ];
         let mut shown: Vec<_> = digests.map(|(name, digest)| (name, digest.to_vec())).into();
         shown.push(("images of a key", circuits.key.views().iter().flat_map(Matrix::columns).collect()));
+        if self.stock.is_some() {
+            shown.extend(runs::of_circuits(&circuits)?);
+        }
         Ok(shown)
     }
 
     /// Compares a step of the client with the other nodes.
-    fn compare(&mut self, name: &'static str, step: &Step) -> Result<()> {
+    fn compare(&mut self, name: &'static str, step: &Step, session: &[u8; 32]) -> Result<()> {
         self.net.next(name);
         let bytes = api::encode(step)?;
-        agreed(agree(Ok(blake3::derive_key("polyclave 2026 step of a request", &bytes[4..])), &mut self.net)?)
+        let digest = blake3::derive_key("polyclave 2026 step of a request", &bytes[4..]);
+        let of = StepOf { session, uses_key: true };
+        agreed(self.strategy.requests.agree(Ok(digest), of, &Early::default(), &mut self.net)?)
     }
 
     fn answered(&mut self, name: &'static str, used: &mut Used, step: Step) -> Result<Answer> {
@@ -327,16 +357,17 @@ fn agreed(outcome: Result<(), api::Refusal>) -> Result<()> {
 }
 
 /// What all nodes have sent and found, and what the client has asked.
-fn recorded(protocol: &str) -> (Vec<Record>, Vec<(&'static str, Vec<u8>)>) {
-    let config = &catalog::service(protocol, NODES, 1).expect("it is served");
-    let client = &with_seed(&seed(protocol, "client"), || Client::new(&config.components()));
-    let has_epoch = config.adversary() == polyclave_protocol::protocol::Adversary::Abort;
+fn recorded(protocol: &str, nodes: usize) -> (Vec<Record>, Vec<(&'static str, Vec<u8>)>) {
+    let config = &catalog::service(protocol, nodes, 1).expect("it is served");
+    let client = &with_seed(&seed(protocol, "client"), || Client::new(&config.components(), nodes));
     let party = |net: Mesh| {
         let seed = seed(protocol, &format!("node {}", net.me().0));
-        with_seed(&seed, || run(config, client, net, has_epoch)).unwrap_or_else(|e| panic!("{protocol}: {e}"))
+        let (store, _disk) = in_memory();
+        let ran = with_seed(&seed, || run(config, client, net, Arc::new(store)));
+        ran.unwrap_or_else(|e| panic!("{protocol}: {e}"))
     };
     let records = std::thread::scope(|scope| {
-        let parties: Vec<_> = mesh(NODES).into_iter().map(|net| scope.spawn(move || party(net))).collect();
+        let parties: Vec<_> = mesh(nodes).into_iter().map(|net| scope.spawn(move || party(net))).collect();
         parties.into_iter().map(|party| party.join().expect("no panic")).collect()
     });
     (records, client.requests(!config.components().is_empty()))
@@ -344,8 +375,8 @@ fn recorded(protocol: &str) -> (Vec<Record>, Vec<(&'static str, Vec<u8>)>) {
 
 #[test]
 fn the_messages_between_nodes_are_those_of_the_vectors() {
-    for protocol in ["shamir", "replicated", "replicated-active"] {
-        let (records, requests) = recorded(protocol);
+    for (protocol, nodes) in PROTOCOLS {
+        let (records, requests) = recorded(protocol, nodes);
         let found = &records[0].found;
         assert!(
             records.iter().all(|record| record.found == *found),
@@ -365,6 +396,6 @@ fn the_messages_between_nodes_are_those_of_the_vectors() {
 /// Otherwise a test that draws from the system would pass by luck, or never.
 #[test]
 fn a_run_is_repeated_byte_for_byte() {
-    let run = || recorded("replicated-active").0.into_iter().map(|record| record.sent).collect::<Vec<_>>();
+    let run = || recorded("replicated-active", 3).0.into_iter().map(|record| record.sent).collect::<Vec<_>>();
     assert!(run() == run());
 }

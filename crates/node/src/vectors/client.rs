@@ -17,14 +17,16 @@ const MESSAGE: &[u8] = b"a message of GCM that has more than two blocks";
 const ADDITIONAL: &[u8] = b"what is not encrypted";
 const KEY: &str = "first";
 
-/// The masks of its two requests, if it can deal any.
+/// It asks all nodes, and has the masks of its two requests, if it can deal any.
 pub(super) struct Client {
+    serving: PartySet,
     dealt: [DealtMask; 2],
 }
 
 impl Client {
-    pub(super) fn new(components: &[PartySet]) -> Client {
-        Client { dealt: [(); 2].map(|()| DealtMask::draw(components).expect("it has a seed")) }
+    pub(super) fn new(components: &[PartySet], nodes: usize) -> Client {
+        let dealt = [(); 2].map(|()| DealtMask::draw(components).expect("it has a seed"));
+        Client { serving: PartySet::all(nodes), dealt }
     }
 
     /// What it asks with, for the file.
@@ -51,14 +53,14 @@ impl Client {
     }
 
     pub(super) fn generate(&self) -> Request {
-        request(1, Operation::Generate(Generate { new: self.new_key() }), None, None)
+        self.request(1, Operation::Generate(Generate { new: self.new_key() }), None, None)
     }
 
     pub(super) fn block(&self, is_dealt: bool) -> Request {
         let dealt = is_dealt.then(|| &self.dealt[0]);
         let first = dealt.map(|dealt| self.masked_block(&dealt.mask(BLOCK.len())));
         let how = Use::EcbEncrypt { mask: BLOCK.len() as u32, tweak: Vec::new() };
-        request(2, use_key(how), first, dealt)
+        self.request(2, use_key(how), first, dealt)
     }
 
     pub(super) fn masked_block(&self, mask: &[u8]) -> Step {
@@ -72,7 +74,7 @@ impl Client {
             None => Step::Keystream { bytes: MESSAGE.len() as u32 },
         };
         let how = Use::GcmEncrypt { additional: ADDITIONAL.to_vec(), nonce: None };
-        request(3, use_key(how), Some(first), dealt)
+        self.request(3, use_key(how), Some(first), dealt)
     }
 
     pub(super) fn seal(&self, keystream: &[u8]) -> Step {
@@ -93,6 +95,26 @@ impl Client {
         dealt.map(held).transpose()
     }
 
+    fn request(
+        &self,
+        id: u8,
+        operation: Operation,
+        first: Option<Step>,
+        dealt: Option<&DealtMask>,
+    ) -> Request {
+        Request {
+            version: api::VERSION,
+            id: [id; 16],
+            serving: self.serving,
+            operation,
+            first,
+            dealt: dealt.map(DealtMask::commitments).unwrap_or_default(),
+            approval: None,
+            on_behalf_of: String::new(),
+            trace: None,
+        }
+    }
+
     /// As `requests/plan.rs` makes it.
     pub(super) fn ticket(&self, request: &Request) -> [u8; 32] {
         let mut ticket = blake3::Hasher::new_derive_key("polyclave 2026 ticket of a request");
@@ -107,20 +129,6 @@ impl Client {
             .update(CERTIFICATE)
             .update(&encoded(request));
         digest.finalize().into()
-    }
-}
-
-fn request(id: u8, operation: Operation, first: Option<Step>, dealt: Option<&DealtMask>) -> Request {
-    Request {
-        version: api::VERSION,
-        id: [id; 16],
-        serving: PartySet::all(super::NODES),
-        operation,
-        first,
-        dealt: dealt.map(DealtMask::commitments).unwrap_or_default(),
-        approval: None,
-        on_behalf_of: String::new(),
-        trace: None,
     }
 }
 

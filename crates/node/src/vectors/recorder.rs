@@ -84,6 +84,12 @@ impl Recorder {
         }
     }
 
+    /// Sends the same to all others, one after the other.
+    pub(super) fn tell_peers(&mut self, message: &[u8]) -> Result<()> {
+        let (me, members) = (self.net.me(), self.net.members());
+        members.iter().filter(|peer| *peer != me).try_for_each(|peer| self.send(peer, message))
+    }
+
     fn note(&mut self, to: &[Party], bytes: &[u8]) {
         if !self.is_on {
             return;

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::recorder::Sent;
-use super::{CIPHER, CLUSTER, MEMORY, NODES, Record, TIME, seed};
+use super::{CIPHER, CLUSTER, MEMORY, Record, TIME, seed};
 
 /// The text of the file.
 pub(super) fn file(protocol: &str, records: &[Record], requests: &[(&str, Vec<u8>)]) -> String {
@@ -10,7 +10,7 @@ pub(super) fn file(protocol: &str, records: &[Record], requests: &[(&str, Vec<u8
     sent.sort_by_key(|message| (message.place, message.from));
     let head = [
         ("protocol", text(protocol)),
-        ("nodes", NODES.to_string()),
+        ("nodes", records.len().to_string()),
         ("cipher", text(CIPHER)),
         ("digest of the cluster file", hex(&CLUSTER)),
         ("memory of a request", MEMORY.to_string()),
@@ -18,7 +18,7 @@ pub(super) fn file(protocol: &str, records: &[Record], requests: &[(&str, Vec<u8
     ];
     let mut lines: Vec<String> =
         head.iter().map(|(name, value)| format!(" {}: {value},", text(name))).collect();
-    let of = ["client".to_owned()].into_iter().chain((0..NODES).map(|node| format!("node {node}")));
+    let of = ["client".to_owned()].into_iter().chain((0..records.len()).map(|node| format!("node {node}")));
     let seeds =
         of.map(|of| format!("{}: {}", text(&of), text(&String::from_utf8_lossy(&seed(protocol, &of)))));
     lines.push(format!(" \"seeds\": {{{}}},", seeds.collect::<Vec<_>>().join(", ")));

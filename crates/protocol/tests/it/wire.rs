@@ -1,6 +1,6 @@
 //! The messages between nodes are those of this version of the wire: how long each is, of which party to
 //! which, in which order in each stream, while all parties agree on a setup and encrypt a block. What is in
-//! them is random, so two messages that change places within one are not noticed here. For three of the
+//! them is random, so two messages that change places within one are not noticed here. For five of the
 //! protocols `vectors/messages` notices it (`crates/node/src/vectors.rs`).
 //!
 //! **If a digest here differs, the messages have changed.** Nodes of the release before could not follow.
