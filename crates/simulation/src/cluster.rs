@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use polyclave_client::Client;
 use polyclave_config::{ClientDir, NodeDir, StockSettings};
-use polyclave_node::Running;
 use polyclave_node::local::{Local, create};
+use polyclave_node::{Cheat, Running};
 
 use crate::machines::clock::sleep;
 use crate::machines::world::{self, Machine};
@@ -26,6 +26,12 @@ pub struct Kind {
     pub protocol: &'static str,
     /// Nodes.
     pub nodes: usize,
+    /// For how many blocks the nodes have material in stock, under protocols that need some.
+    pub stock: usize,
+    /// Whether every request needs all nodes.
+    pub needs_all: bool,
+    /// Whether the protocol withstands a node that cheats.
+    pub has_checks: bool,
 }
 
 /// One node, as its keeper knows it.
@@ -34,18 +40,22 @@ struct Node {
     ready: AtomicBool,
     stop: AtomicBool,
     up: AtomicBool,
+    /// How it cheats, if it does.
+    cheat: Option<Cheat>,
 }
 
 /// All nodes.
 pub struct Cluster {
+    /// Which cluster it is.
+    pub kind: Kind,
     local: Local,
     nodes: Vec<Arc<Node>>,
     starts: Vec<u64>,
 }
 
 impl Cluster {
-    /// Makes the directories, and starts nothing.
-    pub fn define(dir: &Path, kind: Kind) -> Result<Cluster> {
+    /// Makes the directories, and starts nothing. After so many days, if that is given, a refresh is due.
+    pub fn define(dir: &Path, kind: Kind, refresh_days: Option<u32>) -> Result<Cluster> {
         let local = create(&dir.join("cluster"), kind.protocol, kind.nodes, 1).context("a new cluster")?;
         for path in &local.nodes {
             let mut node = NodeDir::open(path)?;
@@ -53,12 +63,13 @@ impl Cluster {
             // The HTTP server waits by what is not simulated.
             settings.http_listen = None;
             settings.processors = Some(2);
-            settings.stock = StockSettings::of(64, 0);
+            settings.stock = StockSettings::of(kind.stock, 0);
+            settings.refresh.every_days = refresh_days;
             node.set_settings(settings)?;
         }
         let nodes = local.nodes.iter().map(|_| Arc::default()).collect();
         let starts = vec![0; local.nodes.len()];
-        Ok(Cluster { local, nodes, starts })
+        Ok(Cluster { kind, local, nodes, starts })
     }
 
     /// How many nodes there are.
@@ -73,7 +84,12 @@ impl Cluster {
 
     /// Starts a node that does not run. A keeper on its machine starts it again when it cannot start.
     pub fn start(&mut self, node: usize) {
-        let state = Arc::new(Node::default());
+        self.start_as(node, None);
+    }
+
+    /// The same of a node that cheats, if this says how.
+    pub fn start_as(&mut self, node: usize, cheat: Option<Cheat>) {
+        let state = Arc::new(Node { cheat, ..Node::default() });
         state.up.store(true, SeqCst);
         self.nodes[node] = state.clone();
         self.starts[node] += 1;
@@ -145,7 +161,11 @@ pub fn client(dir: &Path) -> Result<Client> {
 /// Runs a node until it is stopped.
 fn keep(path: &Path, state: &Node) {
     while !state.stop.load(SeqCst) {
-        match NodeDir::open(path).map_err(anyhow::Error::from).and_then(|dir| Ok(Running::start(dir)?)) {
+        let begin = |dir| match state.cheat {
+            Some(cheat) => Running::start_cheating(dir, cheat),
+            None => Running::start(dir),
+        };
+        match NodeDir::open(path).map_err(anyhow::Error::from).and_then(|dir| Ok(begin(dir)?)) {
             Ok(running) => {
                 while !state.stop.load(SeqCst) {
                     state.ready.store(running.is_ready(), SeqCst);

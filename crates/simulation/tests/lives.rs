@@ -23,19 +23,14 @@ fn counts(told: &str, what: &str) -> Vec<u64> {
 
 #[test]
 fn what_must_hold_holds_through_disasters_and_what_operators_do() {
-    let mut all = String::new();
-    // Lives of `replicated-active` with its standby pairs (seeds 0, 4, ..) take minutes.
-    for seeds in ["1..4", "5..8"] {
-        let lives = live(&format!("--seeds {seeds} --minutes 2 --pause 15"));
-        let told = told(&lives);
-        assert!(lives.status.success(), "{told}");
-        all += &told;
-    }
+    let lives = live("--seeds 1..7 --minutes 2 --nights 3 --pause 15");
+    let all = told(&lives);
+    assert!(lives.status.success(), "{all}");
     // Without them it would show nothing.
     for what in ["answered", "crashes"] {
         assert!(counts(&all, what).iter().all(|count| *count > 0), "{what}: {all}");
     }
-    for what in ["cuts", "full", "refreshed", "old_copies"] {
+    for what in ["cuts", "full", "cheats", "moves", "refreshed", "old_copies"] {
         assert!(counts(&all, what).iter().sum::<u64>() > 0, "{what}: {all}");
     }
 }
@@ -48,6 +43,15 @@ fn nothing_fails_when_nothing_is_wrong_while_keys_are_refreshed() {
     for what in ["answered", "refreshed"] {
         assert!(counts(&told, what).iter().all(|count| *count > 0), "{told}");
     }
+}
+
+/// Without the refresh that is due every night, this life fails.
+#[test]
+fn nights_pass_and_each_brings_a_refresh() {
+    let calm = live("--seed 1 --minutes 1 --nights 3 --pause 5 --calm");
+    let told = told(&calm);
+    assert!(calm.status.success(), "{told}");
+    assert!(counts(&told, "answered").iter().all(|count| *count > 0), "{told}");
 }
 
 #[test]

@@ -10,8 +10,9 @@ use polyclave_api::{Mode, NewKey, Reason, VersionState};
 use polyclave_client::{Client, Error};
 
 use super::chance::{log, once_in, random, random_time};
-use super::model::{Known, Message, Model, Stage};
+use super::model::{BLOCKS, Known, Message, Model, Stage};
 use super::plan::Plan;
+use super::traps::Trap;
 use crate::cluster::client;
 use crate::machines::clock::{elapsed, sleep};
 use crate::machines::world::crashes;
@@ -32,10 +33,15 @@ pub(super) fn work(
     plan: Plan,
     until: Duration,
 ) -> Result<()> {
-    let user = User::new(client(path)?, model, !plan.disasters);
-    let mut made = 0;
+    let mut user = User::new(client(path)?, model, !plan.disasters);
+    let (mut made, mut cluster) = (0, 0);
     while elapsed() < until {
         sleep(random_time(plan.pause));
+        let newest = model.lock().cluster;
+        if newest != cluster {
+            user = User::new(client(path)?, model, !plan.disasters);
+            cluster = newest;
+        }
         let key = format!("key-{number}-{}", random(made + 1));
         let (stage, is_unsure) = {
             let model = model.lock();
@@ -79,7 +85,9 @@ impl<'m> User<'m> {
     }
 
     fn use_or_change(&self, key: &str) -> Result<bool> {
+        let is_to_delete = matches!(self.model.lock().trap, Some(Trap::InDeletion(..)));
         match random(24) {
+            _ if is_to_delete => self.delete(key),
             0 => self.delete(key),
             1 | 2 if is_gcm(key) => Ok(self.attempt(key, self.client.rotate(key))?.is_some()),
             3 if is_gcm(key) => self.end_version(key, Stage::Retired),
@@ -90,7 +98,7 @@ impl<'m> User<'m> {
     }
 
     /// What was done; `None` after an error that may come when nodes are away, or the key is gone or used up.
-    /// Nobody cheats here, and nobody asks for what cannot be: errors that say so break what must hold.
+    /// Nobody asks for what cannot be, and nodes seldom cheat: errors that say so break what must hold.
     fn attempt<T>(&self, key: &str, result: polyclave_client::Result<T>) -> Result<Option<T>> {
         let error = match result {
             Ok(done) => return Ok(Some(done)),
@@ -98,6 +106,7 @@ impl<'m> User<'m> {
         };
         log(&format!("{key}: {error}"));
         match &error {
+            Error::Answers(_) | Error::Unauthentic(_) if self.model.lock().may_notice_cheats() => {}
             Error::Answers(_) | Error::Unauthentic(_) | Error::Misuse(_) => bail!("{error}"),
             Error::Refused { refusal, .. } => {
                 let known = &self.model.lock().keys;
@@ -122,9 +131,22 @@ impl<'m> User<'m> {
         if let Err(Error::Refused { refusal, .. }) = &result
             && refusal.reason == Reason::Spent
         {
-            self.model.lock().note_spent(key, name, crashes())?;
+            let model = self.model.lock();
+            model.note_spent(key, name, crashes())?;
+            if self.is_calm && !is_gcm(key) {
+                model.note_spent_exactly(key, BLOCKS)?;
+            }
         }
         self.attempt(key, result)
+    }
+
+    /// Springs the trap that is set, if this is its moment.
+    fn spring(&self, is_sprung: impl FnOnce(Trap) -> bool) {
+        let trap = self.model.lock().trap;
+        if trap.is_some_and(is_sprung) {
+            log(&format!("{trap:?} is sprung"));
+            self.model.lock().trap = None;
+        }
     }
 
     /// One of a key's names.
@@ -141,9 +163,7 @@ impl<'m> User<'m> {
         let new = NewKey::for_modes(name, "aes-128", &modes, budget);
         let is_sure = self.attempt(name, self.client.generate(new))?.is_some();
         // One that was made though the answer did not come has the name already.
-        if !is_sure && self.is_gone(name) {
-            return Ok(false);
-        }
+        let Some(budget) = self.made_budget(name, budget, is_sure) else { return Ok(false) };
         let mut model = self.model.lock();
         if is_sure {
             model.made_after = model.made_after.max(Some(began));
@@ -152,6 +172,15 @@ impl<'m> User<'m> {
             model.keys.insert(name.into(), Known::new(name, budget, is_sure));
         }
         Ok(true)
+    }
+
+    /// The budget of a key that was made with this one. If that is not sure, an earlier attempt may have made
+    /// it with another; `None` if no node knows of it.
+    fn made_budget(&self, name: &str, budget: u64, is_sure: bool) -> Option<u64> {
+        match is_sure {
+            true => Some(budget),
+            false => Some(self.client.info(name).ok()?.properties.budget_blocks),
+        }
     }
 
     /// Makes a copy of a key, often with a budget that it reaches.
@@ -165,9 +194,7 @@ impl<'m> User<'m> {
         let Some(info) = self.attempt(key, self.client.info(key))? else { return Ok(false) };
         let new = NewKey::for_modes(&name, "aes-128", &[Mode::Ecb], budget);
         let is_sure = self.attempt(key, self.client.copy(key, info.id, new))?.is_some();
-        if !is_sure && self.is_gone(&name) {
-            return Ok(false);
-        }
+        let Some(budget) = self.made_budget(&name, budget, is_sure) else { return Ok(false) };
         if let Some(known) = self.model.lock().keys.get_mut(key) {
             known.add_name(&name, budget, is_sure);
         }
@@ -183,6 +210,7 @@ impl<'m> User<'m> {
             }
         };
         move_on(Stage::ToDelete);
+        self.spring(Trap::deletes);
         let deleted = self.attempt(key, self.client.delete(&name))?.is_some();
         if deleted {
             move_on(Stage::Deleted);
@@ -231,11 +259,18 @@ impl<'m> User<'m> {
             versions.iter().map(|(number, version)| (*number, version.stage)).collect()
         };
         let Some(handle) = self.attempt(key, self.client.key(name))? else { return Ok(false) };
-        let text = random(64).to_le_bytes().repeat(2);
+        let (began, text) = (elapsed(), random(64).to_le_bytes().repeat(2));
         if !is_gcm(key) {
             let block = self.attempt_use((key, name), handle.ecb().encrypt(&text))?;
             let Some(block) = block else { return Ok(false) };
-            self.model.lock().note_block((key, name, before), text, block)?;
+            let changes_stores = {
+                let mut model = self.model.lock();
+                model.note_block((key, name, before), text, block)?;
+                model.keys.get(key).is_some_and(|known| known.changes_stores(name))
+            };
+            if changes_stores {
+                self.spring(|trap| trap.used(began));
+            }
             return Ok(true);
         }
         let message = self.attempt_use((key, name), handle.gcm().encrypt_with_info(&text))?;

@@ -4,9 +4,12 @@ use anyhow::Result;
 use parking_lot::Mutex;
 
 use super::chance::{log, once_in, random};
+use super::cheats;
 use super::copies::Copies;
 use super::model::Model;
+use super::moves::move_all;
 use super::operators::Operators;
+use super::traps::Trap;
 use crate::cluster::Cluster;
 use crate::machines::clock::set_skew;
 use crate::machines::disk::{Room, crash_after_syncs, set_room};
@@ -22,6 +25,10 @@ pub(super) struct Disasters {
     down: Option<usize>,
     /// A machine whose disk is full.
     full: Option<Machine>,
+    /// A machine whose clock is wrong by so much that its node cannot serve.
+    astray: Option<Machine>,
+    /// A node that was started to cheat.
+    cheater: Option<usize>,
     copies: Copies,
     pub(super) operators: Operators,
 }
@@ -33,22 +40,22 @@ impl Disasters {
         let node = random(cluster.nodes() as u64) as usize;
         let other = (node + 1) % cluster.nodes();
         let (a, b) = (cluster.machine(node), cluster.machine(other));
-        match random(15) {
+        match random(20) {
             0 => {
-                self.up_again(cluster);
+                self.up_again(cluster, model);
                 log(&format!("node {node} crashes"));
                 cluster.crash(node);
                 self.down = Some(node);
             }
             1 => {
-                self.up_again(cluster);
+                self.up_again(cluster, model);
                 let syncs = random(40) + 1;
                 log(&format!("node {node} will crash at its {syncs}th sync"));
                 crash_after_syncs(a, syncs);
                 self.down = Some(node);
             }
             2 => {
-                self.mend();
+                self.mend(cluster, model);
                 log(&format!("{a:?} and {b:?} are cut off from each other"));
                 cut(a, b, true);
                 model.lock().outcome.cuts += 1;
@@ -60,7 +67,7 @@ impl Disasters {
                 slow_down(a, b, random(longest));
             }
             4 => {
-                self.up_again(cluster);
+                self.up_again(cluster, model);
                 log("all nodes lose power");
                 for node in 0..cluster.nodes() {
                     cluster.crash(node);
@@ -70,7 +77,7 @@ impl Disasters {
                 }
             }
             5 => {
-                self.up_again(cluster);
+                self.up_again(cluster, model);
                 log(&format!("node {node} is stopped and started"));
                 cluster.stop(node);
                 if once_in(2) {
@@ -80,7 +87,7 @@ impl Disasters {
             }
             6 => set_skew(a, random(400) as i64 - 200),
             7 => {
-                self.mend();
+                self.mend(cluster, model);
                 let room = if once_in(2) { Room::ForOldFiles } else { Room::None };
                 log(&format!("the disk of node {node} is full: {room:?}"));
                 set_room(a, room);
@@ -88,27 +95,61 @@ impl Disasters {
                 self.full = Some(a);
             }
             8 => self.operators.order_refresh(cluster),
-            // As one who copies a whole room does: then the copies fit together.
-            9 if once_in(2) => {
-                for node in 0..cluster.nodes() {
-                    self.copies.make(cluster, node)?;
-                }
-            }
+            9 if once_in(2) => self.copies.make_all(cluster)?,
             9 => self.copies.make(cluster, node)?,
             10 => {
-                self.mend();
-                self.up_again(cluster);
+                self.mend(cluster, model);
+                self.up_again(cluster, model);
                 model.lock().outcome.old_copies += self.copies.put_back(cluster)?;
             }
+            11 => {
+                self.mend(cluster, model);
+                self.up_again(cluster, model);
+                let how = cheats::any(cluster.kind.has_checks);
+                log(&format!("node {node} cheats: {how:?}"));
+                cluster.stop(node);
+                model.lock().cheats(true);
+                cluster.start_as(node, Some(how));
+                self.cheater = Some(node);
+                self.operators.know_of_cheats = true;
+            }
+            12 => {
+                self.mend(cluster, model);
+                let days = [-400, -2, 2, 400][random(4) as usize];
+                log(&format!("the clock of node {node} jumps by {days} days"));
+                set_skew(a, days * 86_400);
+                self.astray = Some(a);
+            }
+            13 if once_in(3) => {
+                self.mend(cluster, model);
+                self.up_again(cluster, model);
+                move_all(cluster)?;
+                let model = &mut model.lock();
+                model.outcome.moves += 1;
+                model.cluster += 1;
+            }
+            14 if cluster.kind.needs_all => {
+                self.mend(cluster, model);
+                self.up_again(cluster, model);
+                model.lock().outcome.old_copies += self.copies.put_back_after_use(cluster, node, model)?;
+            }
+            15 => {
+                self.up_again(cluster, model);
+                let syncs = random(6) + 1;
+                log(&format!("node {node} will crash at the {syncs}th sync after the next deletion begins"));
+                model.lock().trap = Some(Trap::InDeletion(a, syncs));
+                self.down = Some(node);
+                self.operators.order_refresh(cluster);
+            }
             _ => {
-                self.mend();
-                self.up_again(cluster);
+                self.mend(cluster, model);
+                self.up_again(cluster, model);
             }
         }
         Ok(())
     }
 
-    fn mend(&mut self) {
+    fn mend(&mut self, cluster: &mut Cluster, model: &Mutex<Model>) {
         if let Some((a, b)) = self.cut.take() {
             cut(a, b, false);
         }
@@ -116,10 +157,25 @@ impl Disasters {
             log(&format!("the disk of {machine:?} has room again"));
             set_room(machine, Room::Enough);
         }
+        if let Some(machine) = self.astray.take() {
+            log(&format!("the clock of {machine:?} is right again"));
+            set_skew(machine, 0);
+        }
+        if let Some(node) = self.cheater.take() {
+            log(&format!("node {node} is an honest node again"));
+            if self.down == Some(node) {
+                self.up_again(cluster, model);
+            }
+            cluster.stop(node);
+            cluster.start(node);
+            model.lock().cheats(false);
+            self.operators.order_refresh(cluster);
+        }
     }
 
-    fn up_again(&mut self, cluster: &mut Cluster) {
+    fn up_again(&mut self, cluster: &mut Cluster, model: &Mutex<Model>) {
         let Some(node) = self.down.take() else { return };
+        model.lock().trap = None;
         // One that was told to crash at a sync may not have met so many.
         crash_after_syncs(cluster.machine(node), u64::MAX);
         if world::is_crashed(cluster.machine(node)) {
@@ -130,9 +186,9 @@ impl Disasters {
     }
 
     /// Nothing is wrong any more.
-    pub(super) fn end(&mut self, cluster: &mut Cluster) {
-        self.mend();
-        self.up_again(cluster);
+    pub(super) fn end(&mut self, cluster: &mut Cluster, model: &Mutex<Model>) {
+        self.mend(cluster, model);
+        self.up_again(cluster, model);
         for node in 0..cluster.nodes() {
             set_skew(cluster.machine(node), 0);
             slow_down(cluster.machine(node), cluster.machine((node + 1) % cluster.nodes()), 0);

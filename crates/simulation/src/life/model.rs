@@ -6,9 +6,17 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::plan::Outcome;
+use super::traps::Trap;
+use crate::machines::clock::elapsed;
 
 /// Below this, a key's budget may be spent in a life.
 const SMALL: u64 = 1_000;
+/// Bytes of a block.
+const BLOCK: u64 = 16;
+/// Blocks of a use in `ecb`: a text of one block, and padding.
+pub(super) const BLOCKS: u64 = 2;
+/// Below this, each block that is spent of a budget changes the stores of the nodes.
+const COUNTED_ONE_BY_ONE: u64 = 128;
 
 /// How far a version of a key has come, or a name of one: what was asked for may be refused afterwards, and
 /// what was confirmed must be.
@@ -65,6 +73,13 @@ pub(super) struct Model {
     nonces: BTreeMap<(String, u32, Vec<u8>), ()>,
     /// When the making of a key last began that all nodes have made.
     pub(super) made_after: Option<Duration>,
+    /// Counts the clusters that keys have moved to.
+    pub(super) cluster: u64,
+    /// What a client springs.
+    pub(super) trap: Option<Trap>,
+    is_cheating: bool,
+    /// When a node last ceased to cheat.
+    cheated: Option<Duration>,
     pub(super) outcome: Outcome,
     /// The first thing that did not hold.
     pub(super) broken: Option<String>,
@@ -81,6 +96,11 @@ impl Known {
     /// It has a further name from now on.
     pub(super) fn add_name(&mut self, name: &str, budget: u64, is_sure: bool) {
         self.names.insert(name.into(), Name { budget, stage: Stage::InUse, is_sure });
+    }
+
+    /// Whether each use of it changes the stores of the nodes.
+    pub(super) fn changes_stores(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|name| name.budget < COUNTED_ONE_BY_ONE)
     }
 
     /// Whether it is not known yet whether it was made.
@@ -130,22 +150,37 @@ impl Known {
         versions.filter_map(|(number, it)| Some((*number, it.messages.first()?.clone()))).collect()
     }
 
-    /// Blocks were answered for under a name.
-    fn spend(&mut self, name: &str, version: u32) -> Result<()> {
+    /// So many blocks were answered for under a name.
+    fn spend(&mut self, name: &str, version: u32, blocks: u64) -> Result<()> {
         let name = self.names.get_mut(name);
         let budget = name.map_or(0, |name| {
             name.is_sure = true;
             name.budget
         });
         let version = self.versions.entry(version).or_default();
-        version.spent += 1;
+        version.spent += blocks;
         let spent = version.spent;
         ensure!(spent <= budget, "{spent} blocks were answered for of a budget of {budget}");
         Ok(())
     }
 }
 
+/// How long after a node has ceased to cheat a client may still notice that it did.
+const AFTER_CHEATS: Duration = Duration::from_secs(300);
+
 impl Model {
+    /// A node begins to cheat, or ceases to.
+    pub(super) fn cheats(&mut self, begins: bool) {
+        self.outcome.cheats += u64::from(begins);
+        self.is_cheating = begins;
+        self.cheated = Some(elapsed());
+    }
+
+    /// Whether a client may notice that a node cheats.
+    pub(super) fn may_notice_cheats(&self) -> bool {
+        self.is_cheating || self.cheated.is_some_and(|at| elapsed() - at < AFTER_CHEATS)
+    }
+
     /// A block was encrypted in `ecb`, with a name that had come so far when it was asked for.
     pub(super) fn note_block(
         &mut self,
@@ -157,7 +192,7 @@ impl Model {
         let Some(known) = self.keys.get_mut(key) else { return Ok(()) };
         let first = known.blocks.entry(text).or_insert_with(|| block.clone());
         ensure!(*first == block, "one block has become two");
-        known.spend(name, 1)
+        known.spend(name, 1, block.len() as u64 / BLOCK)
     }
 
     /// A message was encrypted in `gcm` under a version, with a key that had come so far when it was asked
@@ -175,7 +210,8 @@ impl Model {
         let nonce = (key.to_string(), version, message[..12].to_vec());
         ensure!(self.nonces.insert(nonce, ()).is_none(), "a nonce was used twice");
         let Some(known) = self.keys.get_mut(key) else { return Ok(()) };
-        known.spend(key, version)?;
+        // At least: what else a message costs is not modelled.
+        known.spend(key, version, 1)?;
         known.versions.entry(version).or_default().messages.push((text, message));
         Ok(())
     }
@@ -187,15 +223,32 @@ impl Model {
         Ok(())
     }
 
+    /// A use of so many blocks in `ecb` was refused because the budget is spent, though nothing has gone wrong:
+    /// each use was paid for once.
+    pub(super) fn note_spent_exactly(&self, key: &str, blocks: u64) -> Result<()> {
+        let Some(known) = self.keys.get(key).filter(|known| known.names.len() == 1) else { return Ok(()) };
+        let spent = known.versions.get(&1).map_or(0, |version| version.spent);
+        let budget = known.names.get(key).map_or(0, |name| name.budget);
+        ensure!(
+            spent + blocks > budget,
+            "a budget of {budget} is spent, though {spent} blocks were answered for and nothing was wrong"
+        );
+        Ok(())
+    }
+
     /// A use was refused because the budget is spent. A node pays for each attempt, and what it has paid
     /// ahead is lost when it crashes.
     pub(super) fn note_spent(&self, key: &str, name: &str, crashes: u64) -> Result<()> {
         /// How often a use is begun at most, as long as nothing crashes.
         const ATTEMPTS: u64 = 4;
         let Some(known) = self.keys.get(key).filter(|known| known.names.len() == 1) else { return Ok(()) };
+        // Where one cheats, more may be paid for nothing.
+        if self.cheated.is_some() {
+            return Ok(());
+        }
         let budget = known.names.get(name).map_or(0, |name| name.budget);
         ensure!(
-            ATTEMPTS * (known.asked + crashes) >= budget,
+            ATTEMPTS * BLOCKS * (known.asked + crashes) >= budget,
             "a budget of {budget} is spent after {} uses and {crashes} crashes",
             known.asked
         );
@@ -266,16 +319,24 @@ mod tests {
     fn a_budget_that_is_spent_too_early_is_noticed() {
         let mut model = known(40);
         model.note_spent("key", "key", 0).expect_err("nothing was asked for");
-        model.note_spent("key", "key", 10).expect("what was paid ahead is lost in a crash");
-        model.keys.get_mut("key").expect("known").asked = 10;
+        model.note_spent("key", "key", 5).expect("what was paid ahead is lost in a crash");
+        model.keys.get_mut("key").expect("known").asked = 5;
         model.note_spent("key", "key", 0).expect("each use may be begun several times");
+    }
+
+    #[test]
+    fn a_budget_is_spent_exactly_where_nothing_goes_wrong() {
+        let mut model = known(2);
+        block(&mut model, "key", 1, 7).expect("one");
+        model.note_spent_exactly("key", 1).expect_err("one is left");
+        model.note_spent_exactly("key", 2).expect("two are not");
     }
 
     #[test]
     fn only_what_was_surely_made_and_not_ended_must_work() {
         let mut known = Known::new("key", SMALL, false);
         assert!(!known.must_work("key"));
-        known.spend("key", 1).expect("in the budget");
+        known.spend("key", 1, 1).expect("in the budget");
         assert!(known.must_work("key"), "it has worked");
         known.move_on("key", Stage::ToDelete);
         assert!(!known.must_work("key"));

@@ -13,7 +13,7 @@ use polyclave_node::admin::{Answer, Instruction, Status, order};
 use super::chance::{log, random_time};
 use super::copies::is_old;
 use crate::cluster::Cluster;
-use crate::machines::clock::{elapsed, sleep};
+use crate::machines::clock::{elapsed, seconds, sleep};
 use crate::machines::world::{Machine, spawn_on};
 
 /// The machines of operators begin here.
@@ -32,6 +32,8 @@ pub(super) struct Operators {
     /// For each node whose operator has given the latest order: the common secrets that it had before.
     ordered: Arc<Mutex<BTreeMap<usize, String>>>,
     begun: u64,
+    /// Whether a node has cheated: then operators accept that it may have guessed at a MAC key.
+    pub(super) know_of_cheats: bool,
 }
 
 impl Operators {
@@ -46,10 +48,11 @@ impl Operators {
         log("a refresh is ordered at all nodes");
         for node in 0..cluster.nodes() {
             let (path, ordered) = (cluster.dir(node), self.ordered.clone());
+            let know_of_cheats = self.know_of_cheats;
             spawn_on(Machine(OPERATORS + node as u16), move || {
                 sleep(random_time(APART));
                 let before = loop {
-                    match order_one(&path) {
+                    match order_one(&path, know_of_cheats) {
                         Ok(Some(before)) => break before,
                         Ok(None) => {}
                         Err(error) => log(&format!("an order of a refresh at node {node}: {error:#}")),
@@ -58,6 +61,17 @@ impl Operators {
                 };
                 ordered.lock().insert(node, before);
             });
+        }
+    }
+
+    /// Orders a refresh at all nodes if one of them is under quarantine and none is ordered.
+    pub(super) fn end_quarantine(&mut self, cluster: &Cluster) {
+        let is_idle =
+            |node: Status| node.quarantine.is_some() && node.rotating.is_empty() && !node.refreshing;
+        if self.know_of_cheats
+            && (0..cluster.nodes()).any(|node| status(&cluster.dir(node)).is_ok_and(is_idle))
+        {
+            self.order_refresh(cluster);
         }
     }
 
@@ -71,7 +85,7 @@ impl Operators {
             looks += 1;
             // Seldom: a refresh that is under way does not end at all nodes at the same moment.
             let order = |now: Vec<Status>| match looks % LOOKS {
-                0 => order_where_missing(cluster, &now).map(|()| now),
+                0 => order_where_missing(cluster, &now, self.know_of_cheats).map(|()| now),
                 _ => Ok(now),
             };
             let state = match now.and_then(order) {
@@ -87,6 +101,16 @@ impl Operators {
         Ok(self.begun)
     }
 
+    /// An error if a node has not refreshed its shares for two days, though its settings have it every day.
+    pub(super) fn check_nights(cluster: &Cluster) -> Result<()> {
+        for node in 0..cluster.nodes() {
+            let Status { name, refreshed, .. } = status(&cluster.dir(node))?;
+            let hours = (seconds() - refreshed.unwrap_or_default()) / 3_600;
+            ensure!(hours < 48, "{name} has not refreshed its shares for {hours} hours");
+        }
+        Ok(())
+    }
+
     /// What is not done yet.
     fn left(&self, now: &[Status]) -> Option<String> {
         let told = || now.iter().map(told).collect::<Vec<_>>().join("; ");
@@ -96,6 +120,9 @@ impl Operators {
         }
         if now.iter().any(|node| node.secrets != *secrets) {
             return Some(format!("nodes have different common secrets: {}", told()));
+        }
+        if let Some(node) = now.iter().find(|node| node.quarantine.is_some()) {
+            return Some(format!("{} is under quarantine", node.name));
         }
         if let Some(node) = now.iter().find(|node| !node.damaged.is_empty()) {
             return Some(format!("{} has damaged keys: {}", node.name, node.damaged.join(", ")));
@@ -113,13 +140,13 @@ impl Operators {
 
 /// Orders a refresh at all nodes where it is not ordered, if it is at others. An order whose answer was lost
 /// was given again, and that may have been after the refresh.
-fn order_where_missing(cluster: &Cluster, now: &[Status]) -> Result<()> {
+fn order_where_missing(cluster: &Cluster, now: &[Status], know_of_cheats: bool) -> Result<()> {
     let Some(rotating) = now.iter().map(|node| &node.rotating).find(|rotating| !rotating.is_empty()) else {
         return Ok(());
     };
     for (number, node) in now.iter().enumerate().filter(|(_, node)| !rotating.contains(&node.name)) {
         log(&format!("{} orders the refresh that others have ordered", node.name));
-        order_one(&cluster.dir(number))?;
+        order_one(&cluster.dir(number), know_of_cheats)?;
     }
     Ok(())
 }
@@ -135,13 +162,20 @@ fn told(node: &Status) -> String {
 
 /// Orders a refresh at a running node. Returns the common secrets that it had shortly before; `None` if it
 /// does not run from its own disk, or has none yet.
-fn order_one(path: &Path) -> Result<Option<String>> {
+fn order_one(path: &Path, know_of_cheats: bool) -> Result<Option<String>> {
     let Ok(Status { secrets: Some(before), set_up: true, .. }) = status(path) else { return Ok(None) };
     if is_old(path) {
         return Ok(None);
     }
-    let refresh = Instruction::Rotate { approval: None, despite_failures: false };
-    let done = order(&NodeDir::open(path)?, &refresh)?;
+    let dir = NodeDir::open(path)?;
+    let refresh = |despite_failures| order(&dir, &Instruction::Rotate { approval: None, despite_failures });
+    let done = match refresh(false) {
+        Err(error) if know_of_cheats => {
+            log(&format!("{}: {error}; it is ordered all the same", path.display()));
+            refresh(true)?
+        }
+        done => done?,
+    };
     Ok(done.filter(|_| !is_old(path)).map(|_| before))
 }
 

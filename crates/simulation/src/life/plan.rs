@@ -11,6 +11,9 @@ pub struct Plan {
     pub kind: Kind,
     /// How long it lasts.
     pub length: Duration,
+    /// How many nights are in it, at equal distances: all machines are suspended then, and all clocks go on by
+    /// a day.
+    pub nights: u32,
     /// Clients that work at the same time.
     pub clients: u16,
     /// The longest pause of a client, and between two disasters.
@@ -34,6 +37,10 @@ pub struct Outcome {
     pub cuts: u64,
     /// Disks that were full for a while.
     pub full: u64,
+    /// Nodes that cheated for a while.
+    pub cheats: u64,
+    /// Reshares: all keys moved to the nodes of another cluster.
+    pub moves: u64,
     /// Times that all operators ordered a refresh, and it was done.
     pub refreshed: u64,
     /// Old copies of disks with which nodes were started.

@@ -32,6 +32,16 @@ pub fn set_skew(machine: Machine, seconds: i64) {
     world::with(|world| world.skews.insert(machine, seconds));
 }
 
+/// Lets a while pass by all clocks of the day, while all machines are suspended: for them no time passes.
+pub fn suspend(duration: Duration) {
+    world::with(|world| world.suspended += duration.as_secs() as i64);
+}
+
+/// Seconds since 1970 by a clock that is right.
+pub fn seconds() -> u64 {
+    world::with(|world| (BEGIN + world.suspended) as u64 + world.now / BILLION)
+}
+
 fn sleep_until(until: u64) {
     world::wait("sleep", Some(until), |_, _| {});
 }
@@ -43,7 +53,7 @@ fn nanos(time: &timespec) -> u64 {
 /// The moment at which a time of a clock comes.
 pub(crate) fn moment(clock: c_int, time: &timespec) -> u64 {
     let begin = match clock {
-        libc::CLOCK_REALTIME => BEGIN + world::with(|world| skew(world)),
+        libc::CLOCK_REALTIME => BEGIN + world::with(|world| ahead(world)),
         _ => UP,
     };
     nanos(time).saturating_sub(begin as u64 * BILLION)
@@ -54,8 +64,9 @@ pub(crate) fn after(time: &timespec) -> u64 {
     world::with(|world| world.now).saturating_add(nanos(time))
 }
 
-fn skew(world: &world::World) -> i64 {
-    world.skews.get(&world.machine()).copied().unwrap_or(0)
+/// By how many seconds the clock of the day has gone further than the one that never jumps.
+fn ahead(world: &world::World) -> i64 {
+    world.suspended + world.skews.get(&world.machine()).copied().unwrap_or(0)
 }
 
 /// `clock_gettime`.
@@ -68,15 +79,15 @@ pub unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut timespec) -> c_i
     if !world::is_inside() {
         return real::clock_gettime(clock, time);
     }
-    let (now, skew) = world::with(|world| {
+    let (now, ahead) = world::with(|world| {
         world.looks += 1;
         if world.looks > LOOKS {
             world.now += MOMENT;
         }
-        (world.now, skew(world))
+        (world.now, ahead(world))
     });
     let begin = match clock {
-        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => BEGIN + skew,
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => BEGIN + ahead,
         _ => UP,
     };
     let value = timespec { tv_sec: begin + (now / BILLION) as i64, tv_nsec: (now % BILLION) as i64 };

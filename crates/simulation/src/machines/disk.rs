@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::fs::Permissions;
 use std::path::{Path, PathBuf};
 
 use crate::machines::random::Random;
@@ -35,8 +36,27 @@ struct Write {
 /// A change of names that no sync of the directory has followed.
 enum Renaming {
     Made(PathBuf),
-    Moved { from: PathBuf, to: PathBuf, replaced: Option<Vec<u8>> },
-    Removed { path: PathBuf, content: Vec<u8> },
+    Moved { from: PathBuf, to: PathBuf, replaced: Option<Gone> },
+    Removed { path: PathBuf, gone: Option<Gone> },
+}
+
+/// A file whose name was taken away.
+struct Gone {
+    content: Vec<u8>,
+    permissions: Permissions,
+}
+
+impl Gone {
+    /// What is there under a name now, if it can be read.
+    fn at(path: &Path) -> Option<Gone> {
+        let (content, about) = (std::fs::read(path).ok()?, std::fs::metadata(path).ok()?);
+        Some(Gone { content, permissions: about.permissions() })
+    }
+
+    fn put_back(self, path: &Path) -> std::io::Result<()> {
+        std::fs::write(path, self.content)?;
+        std::fs::set_permissions(path, self.permissions)
+    }
 }
 
 impl Renaming {
@@ -252,12 +272,9 @@ fn undo(renaming: Renaming) {
         Renaming::Made(path) => std::fs::remove_file(path),
         Renaming::Moved { from, to, replaced } => {
             let moved = std::fs::rename(&to, from);
-            match replaced {
-                Some(content) => std::fs::write(to, content),
-                None => moved,
-            }
+            replaced.map_or(moved, |gone| gone.put_back(&to))
         }
-        Renaming::Removed { path, content } => std::fs::write(path, content),
+        Renaming::Removed { path, gone } => gone.map_or(Ok(()), |gone| gone.put_back(&path)),
     };
 }
 

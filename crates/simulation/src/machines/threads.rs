@@ -10,6 +10,10 @@ use crate::machines::random::getrandom;
 use crate::machines::real::{self, Start, fail};
 use crate::machines::world::{self, TaskId};
 
+/// How long a thread gives way for that yields, in nanoseconds: as long as the transport does so at most
+/// before it sleeps. Threads that spin are most of the work otherwise.
+const YIELD: u64 = 50_000;
+
 /// What a new thread needs to know.
 struct Beginning {
     task: TaskId,
@@ -110,7 +114,8 @@ pub extern "C" fn sched_yield() -> c_int {
     if !world::is_inside() {
         return real::sched_yield();
     }
-    world::give_way();
+    let until = world::with(|world| world.now) + YIELD;
+    world::wait("yield", Some(until), |_, _| {});
     0
 }
 

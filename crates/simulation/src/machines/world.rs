@@ -101,6 +101,8 @@ pub(crate) struct World {
     pub(crate) disk: Disk,
     /// By machine: seconds by which its clock of the day is ahead.
     pub(crate) skews: BTreeMap<Machine, i64>,
+    /// For how many seconds all machines were suspended.
+    pub(crate) suspended: i64,
     /// Machines that have crashed, and on which nothing was started since.
     crashed: BTreeSet<Machine>,
     crashes: u64,
@@ -268,6 +270,7 @@ fn run<T>(seed: u64, work: impl FnOnce() -> T) -> (T, u64) {
             net: Net::default(),
             disk: Disk::default(),
             skews: BTreeMap::new(),
+            suspended: 0,
             crashed: BTreeSet::new(),
             crashes: 0,
             trace: seed,
@@ -350,17 +353,6 @@ pub(crate) fn wait(what: &'static str, until: Option<u64>, note: impl FnOnce(&mu
     });
     pass(me, next);
     with(|world| world.tasks[world.current].woken)
-}
-
-/// Lets another task run first, if one can.
-pub(crate) fn give_way() {
-    let (me, next) = with(|world| {
-        let me = world.current;
-        world.make_ready(me);
-        let next = world.choose();
-        (world.tasks[me].baton, world.tasks[next].baton)
-    });
-    pass(me, next);
 }
 
 /// Crashes a machine, which may be that of the caller: then this does not return.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use libc::{iovec, off64_t};
 
-use super::{Disk, Renaming, Write};
+use super::{Disk, Gone, Renaming, Write};
 use crate::machines::net::calls::{
     close_socket, control, is_socket, read_bytes, read_parts, set, write_bytes, write_parts,
 };
@@ -261,7 +261,7 @@ replace! {
         // SAFETY: the caller gives texts.
         let (old, new) = unsafe { (path(from), path(to)) };
         let act = || real::rename(from, to);
-        renaming(&new, act, || Renaming::Moved { replaced: std::fs::read(&new).ok(), from: old, to: new.clone() })
+        renaming(&new, act, || Renaming::Moved { replaced: Gone::at(&new), from: old, to: new.clone() })
     }
 
     fn unlink(name: *const c_char) -> c_int {
@@ -270,8 +270,8 @@ replace! {
         if !path.is_file() {
             return real::unlink(name);
         }
-        let content = || std::fs::read(&path).unwrap_or_default();
-        renaming(&path, || real::unlink(name), || Renaming::Removed { content: content(), path: path.clone() })
+        let act = || real::unlink(name);
+        renaming(&path, act, || Renaming::Removed { gone: Gone::at(&path), path: path.clone() })
     }
 
     fn linkat(at: c_int, from: *const c_char, to_at: c_int, to: *const c_char, flags: c_int) -> c_int {
