@@ -3,6 +3,7 @@
 mod address;
 mod allow;
 mod audit;
+mod authority;
 mod backup;
 pub mod features;
 mod init;
@@ -37,6 +38,9 @@ pub enum Command {
     Address(address::Arguments),
     /// Let a client do something at this node
     Allow(allow::AllowArguments),
+    /// Let an authority vouch for clients (SPIFFE, or an own one)
+    #[command(subcommand)]
+    Authority(authority::Command),
     /// Take all rights from a client at this node
     Revoke(allow::RevokeArguments),
     /// Try, list or replace the rules for clients
@@ -82,6 +86,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
         Command::Join(arguments) => join::run(arguments),
         Command::Address(arguments) => address::run(arguments),
         Command::Allow(arguments) => allow::allow(arguments),
+        Command::Authority(command) => authority::run(command),
         Command::Revoke(arguments) => allow::revoke(arguments),
         Command::Policy(command) => policy::run(command),
         Command::Run(arguments) => run::run(arguments),

@@ -2,7 +2,7 @@
 
 use polyclave_api::{Approval, Statement, Subject};
 use polyclave_config::{Moment, certificate_fingerprint, is_signed_by};
-use polyclave_transport::CertificateDer;
+use polyclave_transport::{CertificateDer, check_identity};
 
 use crate::say;
 
@@ -13,7 +13,7 @@ pub fn tell(approval: &Approval, statement: &Statement) {
         say!("key:       '{}', version {}, with the id {}", key.name, key.version, hex::encode(key.id));
     }
     if let Subject::Operation { requester, operation } = &statement.subject {
-        say!("asked by:  the client with the certificate {}", fingerprint(requester));
+        say!("asked by:  {}", who(requester));
         say!("in full:   {operation:?}");
     }
     say!("cluster:   {}", hex::encode(statement.cluster));
@@ -38,6 +38,16 @@ pub fn signers(approval: &Approval) -> Vec<(String, bool)> {
         (fingerprint(&s.certificate), verifies)
     };
     approval.signatures.iter().map(of).collect()
+}
+
+/// The client that will ask: by its certificate, or by the identity that an authority vouches for.
+fn who(requester: &[u8]) -> String {
+    match str::from_utf8(requester) {
+        Ok(identity) if check_identity(identity).is_ok() => {
+            format!("the client {identity}, by its authority")
+        }
+        _ => format!("the client with the certificate {}", fingerprint(requester)),
+    }
 }
 
 fn fingerprint(certificate: &[u8]) -> String {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use polyclave_config::{ClientDir, Cluster};
+use polyclave_config::{ClientDir, Cluster, RenewedFiles};
 use polyclave_transport::{Halt, Identity};
 
 use crate::client::Client;
+use crate::identities::Identities;
 use crate::session::approvals::Approvals;
 use crate::session::group::{Caller, WorkerGroup};
 use crate::{Error, Result};
@@ -15,7 +16,7 @@ use crate::{Error, Result};
 pub struct ClientBuilder {
     name: String,
     cluster: Option<Cluster>,
-    identity: Option<Result<Identity>>,
+    identity: Option<Result<Identities>>,
 }
 
 impl Client {
@@ -38,8 +39,11 @@ impl Client {
                 dir.path().display()
             ))
         })?;
-        let identity = dir.identity();
         let builder = Client::builder().name(dir.name()).cluster(cluster);
+        if let Some(files) = dir.renewed() {
+            return builder.renewed(files).build();
+        }
+        let identity = dir.identity();
         builder.identity(&identity.certificate, &identity.key).build()
     }
 
@@ -74,7 +78,14 @@ impl ClientBuilder {
     /// Who it is: an X.509 certificate and its Ed25519 key in PKCS#8, both in DER.
     pub fn identity(self, certificate: &[u8], key: &[u8]) -> ClientBuilder {
         let identity = Identity::from_der(certificate, key).map_err(Error::from);
-        ClientBuilder { identity: Some(identity), ..self }
+        ClientBuilder { identity: Some(identity.map(Identities::Own)), ..self }
+    }
+
+    /// Who it is, if an authority of the nodes vouches for it: the files into which an agent writes its
+    /// certificate and key, and again before the certificate ends. They are read for each new connection if
+    /// they have changed. Its name is then the identity in the certificate.
+    pub fn renewed(self, files: RenewedFiles) -> ClientBuilder {
+        ClientBuilder { identity: Some(Identities::renewed(files)), ..self }
     }
 
     /// The client. It needs a cluster and an identity. Nothing is asked of the nodes yet.
@@ -83,11 +94,12 @@ impl ClientBuilder {
         let (Some(cluster), Some(identity)) = (cluster, identity) else {
             return Err(Error::Misuse("a client needs a cluster and an identity".into()));
         };
+        let identity = identity?;
         let caller = Caller {
-            name,
+            name: identity.vouched().map_or(name, str::to_owned),
             on_behalf_of: String::new(),
             trace: None,
-            identity: identity?,
+            identity,
             left_out: Arc::default(),
             remarks: Arc::new(|_: &str| ()),
             halt: Halt::default(),

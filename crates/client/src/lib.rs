@@ -14,6 +14,7 @@ mod again;
 mod builder;
 mod client;
 mod error;
+mod identities;
 mod operations;
 mod session;
 

@@ -1,6 +1,7 @@
 //! The directory of a client: `client.toml` (its name), `identity.key`, `identity.crt` and, once it knows
 //! one, `cluster.toml`. If its key is sealed under PINs, `identity.pins` takes the place of `identity.key`.
-//! While its certificate changes, also `identity-next.key` and `identity-next.crt`.
+//! While its certificate changes, also `identity-next.key` and `identity-next.crt`. If an agent renews its
+//! certificate, there is none of these, and `client.toml` says where the agent writes.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use polyclave_transport::Identity;
 
 use crate::{
-    ClientCard, ClientSuccession, Cluster, Consent, Error, Result, SealedClient, StoredIdentity, check_name,
-    private, rotation, text,
+    ClientCard, ClientSuccession, Cluster, Consent, Error, RenewedFiles, Result, SealedClient,
+    StoredIdentity, check_name, private, rotation, text,
 };
 
 const SETTINGS: &str = "client.toml";
@@ -25,10 +26,15 @@ pub struct ClientDir {
     next: Option<StoredIdentity>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// `client.toml`.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ClientSettings {
-    name: String,
+pub(crate) struct ClientSettings {
+    /// Its name. Nodes know a client of an authority by its identity, whatever its name is.
+    pub(crate) name: String,
+    /// Where an agent writes its certificate and key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) renewed: Option<RenewedFiles>,
 }
 
 impl ClientDir {
@@ -38,28 +44,40 @@ impl ClientDir {
         let identity = StoredIdentity::new(certificate, key)?;
         private::make_dir(path)?;
         identity.save(&path.join(rotation::KEY), &path.join(rotation::CERTIFICATE))?;
-        let settings = ClientSettings { name: name.into() };
-        let text = text::render("A client of Polyclave.", &settings);
+        let settings = ClientSettings { name: name.into(), renewed: None };
         // Last, since without it nothing is a client's directory.
-        private::write_public(&path.join(SETTINGS), text.as_bytes())?;
+        settings.save(path)?;
         Ok(ClientDir { path: path.into(), settings, identity, next: None }.card())
+    }
+
+    /// Makes the directory of a client whose certificate and key an agent writes into files, and renews.
+    pub fn init_renewed(path: &Path, name: &str, files: &RenewedFiles) -> Result<ClientDir> {
+        check_name("client", name)?;
+        files.load()?;
+        private::make_dir(path)?;
+        ClientSettings { name: name.into(), renewed: Some(files.clone()) }.save(path)?;
+        ClientDir::open(path)
     }
 
     /// Opens a client's directory.
     pub fn open(path: &Path) -> Result<ClientDir> {
-        let name = ClientDir::name_of(path)?;
+        let settings = ClientSettings::load(path)?;
+        if let Some(files) = &settings.renewed {
+            let identity = files.within(path).load()?;
+            let identity = StoredIdentity::new(&identity.certificate(), &identity.reveal_private_key())?;
+            return Ok(ClientDir { path: path.into(), settings, identity, next: None });
+        }
         if SealedClient::is_sealed(path) {
             let detail = "has its key sealed under PINs, for PKCS#11; other programs can use it after `polyclave client unseal`";
             return Err(Error::malformed(path, detail));
         }
-        let settings = ClientSettings { name };
         let (identity, next) = rotation::recover(path)?;
         Ok(ClientDir { path: path.into(), settings, identity, next })
     }
 
     /// The directory with an identity that is not in the clear in it.
     pub(crate) fn with_identity(path: &Path, identity: StoredIdentity) -> Result<ClientDir> {
-        let settings = ClientSettings { name: ClientDir::name_of(path)? };
+        let settings = ClientSettings::load(path)?;
         Ok(ClientDir { path: path.into(), settings, identity, next: None })
     }
 
@@ -73,7 +91,18 @@ impl ClientDir {
         &self.settings.name
     }
 
-    /// The client's identity.
+    /// Where an agent writes the client's certificate and key, if one does.
+    pub fn renewed(&self) -> Option<RenewedFiles> {
+        self.settings.renewed.as_ref().map(|files| files.within(&self.path))
+    }
+
+    /// Refuses what is for clients with keys of their own.
+    pub fn refuse_renewed(&self) -> Result<()> {
+        refuse_renewed(&self.settings)
+    }
+
+    /// The client's identity; of a client whose certificate is renewed, that of the moment when this was
+    /// opened.
     pub fn identity(&self) -> &StoredIdentity {
         &self.identity
     }
@@ -94,13 +123,14 @@ impl ClientDir {
     /// The same client with its next identity, to try whether nodes know it; `None` if its identity does not
     /// change.
     pub fn with_next_identity(&self) -> Option<ClientDir> {
-        let settings = ClientSettings { name: self.settings.name.clone() };
+        let settings = ClientSettings { name: self.settings.name.clone(), renewed: None };
         Some(ClientDir { path: self.path.clone(), settings, identity: self.next.clone()?, next: None })
     }
 
     /// Begins to change the client's identity. All nodes have to know the next certificate before
     /// [`ClientDir::finish_rotation`].
     pub fn begin_rotation(&mut self, certificate: &[u8], key: &[u8]) -> Result<()> {
+        self.refuse_renewed()?;
         if self.next.is_some() {
             return Err(Error::misuse(
                 "the client's certificate is already being changed; finish that first",
@@ -139,6 +169,12 @@ impl ClientDir {
 
     /// The name of the client of a directory whose key may be sealed.
     pub fn name_of(path: &Path) -> Result<String> {
+        ClientSettings::load(path).map(|settings| settings.name)
+    }
+}
+
+impl ClientSettings {
+    fn load(path: &Path) -> Result<ClientSettings> {
         let file = path.join(SETTINGS);
         if !file.is_file() {
             let detail = format!(
@@ -147,6 +183,26 @@ impl ClientDir {
             return Err(Error::malformed(path, detail));
         }
         parse_settings(&private::read_public(&file)?).map_err(|e| e.in_file(&file))
+    }
+
+    fn save(&self, path: &Path) -> Result<()> {
+        private::write_public(&path.join(SETTINGS), settings_to_text(self).as_bytes())
+    }
+}
+
+/// Refuses to seal or change the key of a client that has none of its own.
+pub(crate) fn refuse_renewed_at(path: &Path) -> Result<()> {
+    refuse_renewed(&ClientSettings::load(path)?)
+}
+
+fn refuse_renewed(settings: &ClientSettings) -> Result<()> {
+    match &settings.renewed {
+        None => Ok(()),
+        Some(files) => Err(Error::misuse(format!(
+            "the client {} has no key of its own: an agent renews its certificate in {}. This is for clients that `client init` made a key for",
+            settings.name,
+            files.certificate.display()
+        ))),
     }
 }
 
@@ -182,11 +238,14 @@ fn set_cluster(path: &Path, name: &str, cluster: &Cluster, consent: Consent) -> 
     cluster.save(&path.join(CLUSTER))
 }
 
-/// The client's name.
-pub(crate) fn parse_settings(text: &str) -> Result<String> {
+pub(crate) fn parse_settings(text: &str) -> Result<ClientSettings> {
     let settings: ClientSettings = text::parse(text)?;
     check_name("client", &settings.name)?;
-    Ok(settings.name)
+    Ok(settings)
+}
+
+pub(crate) fn settings_to_text(settings: &ClientSettings) -> String {
+    text::render("A client of Polyclave.", settings)
 }
 
 #[cfg(test)]

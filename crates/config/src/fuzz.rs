@@ -46,7 +46,12 @@ const WORDS: [&str; 28] = [
 ];
 
 /// The same of rules.
-const RULE_WORDS: [&str; 19] = [
+const RULE_WORDS: [&str; 24] = [
+    "[[authority]]\n",
+    "[[authority.client]]\n",
+    "identity = \"spiffe://",
+    "dns:*.",
+    "max_hours = ",
     "[[approver]]\n",
     "[[approval]]\n",
     "[[approver_group]]\n",
@@ -185,6 +190,14 @@ fn no_rules_panic_and_what_is_read_comes_back() {
         ..Rule::default()
     };
     policy.set_rule(rule).expect("it fits");
+    let vouched = AuthorityClient {
+        name: "web".into(),
+        identity: "spiffe://corp.example/web/*".into(),
+        rights: vec![Right::Encrypt],
+        keys: vec!["a*".into()],
+    };
+    policy.set_authority(Authority::new("corp", "corp.pem", Some(2))).expect("it fits");
+    policy.set_authority_client("corp", vouched).expect("it fits");
     policy.set_approver(&ClientCard { name: "ann".into(), certificate: certificate(7) }).expect("it fits");
     policy.join_approvers("custodians", "ann").expect("it fits");
     let approval = ApprovalRule {
@@ -210,6 +223,11 @@ fn no_rules_panic_and_what_is_read_comes_back() {
             let now = Moment::from_seconds(1_850_000_000);
             let judged = |c: &ClientRule| policy.judge(&c.certificate, &asked, now).is_allowed();
             assert!(policy.clients().iter().all(|c| policy.allows(&c.certificate, &asked, now) == judged(c)));
+            for identity in ["spiffe://corp.example/web/1", "dns:web.corp.example"] {
+                let Some(Authority { name, .. }) = policy.authority_of(identity) else { continue };
+                let who = Asker::Signed { authority: name, identity };
+                assert_eq!(policy.allows(who, &asked, now), policy.judge(who, &asked, now).is_allowed());
+            }
         }
     });
 }
@@ -280,9 +298,11 @@ fn no_settings_of_a_node_panic_and_what_is_read_comes_back() {
 
 #[test]
 fn no_settings_of_a_client_panic() {
-    let valid = vec![b"# A client of Polyclave.\n\nname = \"alice\"\n".to_vec()];
+    let renewed = "\n[renewed]\ncertificate = \"svid.pem\"\nkey = \"svid_key.pem\"\n";
+    let plain = "# A client of Polyclave.\n\nname = \"alice\"\n";
+    let valid = vec![plain.as_bytes().to_vec(), [plain, renewed].concat().into_bytes()];
     fuzz!("client-settings", &WORDS, valid, |bytes: &[u8]| {
-        comes_back(bytes, client::parse_settings, |name| format!("name = {name:?}"));
+        comes_back(bytes, client::parse_settings, client::settings_to_text);
     });
 }
 

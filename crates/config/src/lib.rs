@@ -60,6 +60,7 @@ mod passphrase_key;
 mod pins;
 mod policy;
 pub mod private;
+mod renewed;
 mod roles;
 mod rotation;
 mod sealed_import;
@@ -92,9 +93,10 @@ pub use needs::{Need, Needs};
 pub use node::{AskPassphrase, KeptFile, NodeDir, SecretPlace};
 pub use pins::{MAX_PIN, MAX_WRONG_PINS, PinError, PinOwner, SealedClient, Strength};
 pub use policy::{
-    ApprovalRule, Approver, ApproverGroup, ClientPolicy, ClientRule, Day, Grant, Group, Hours, Judgement,
-    Moment, NodeOperation, Quorum, Rule, patterns_overlap,
+    ApprovalRule, Approver, ApproverGroup, Asker, Authority, AuthorityClient, ClientPolicy, ClientRule, Day,
+    Entry, Grant, Group, Hours, Judgement, Moment, NodeOperation, Quorum, Rule, patterns_overlap,
 };
+pub use renewed::RenewedFiles;
 pub use roles::{Role, Roles};
 pub use sealed_import::{open_import, seal_import};
 pub use sealed_key_file::{load_sealed_key, parse_sealed_key, save_sealed_key, sealed_key_to_text};

@@ -45,6 +45,7 @@ use std::path::{Path, PathBuf};
 use chacha20poly1305::aead::{Aead, Payload};
 use zeroize::Zeroizing;
 
+use crate::client;
 use crate::passphrase_key::Cost;
 use crate::{ClientDir, Error, Result, StoredIdentity, private, rotation, text};
 use file::{Costs, VERSION};
@@ -137,6 +138,7 @@ impl SealedClient {
         officer: &[u8],
         user: Option<&[u8]>,
     ) -> std::result::Result<(), PinError> {
+        client::refuse_renewed_at(&self.path)?;
         let _locked = self.lock()?;
         let costs = Costs { version: VERSION, cost: self.cost };
         let pins = Pins {

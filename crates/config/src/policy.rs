@@ -1,10 +1,13 @@
 //! `clients.toml`: what each client may do at this node. A client that is not in it may do nothing.
 //!
-//! A `[[client]]` has a certificate, and what it may do at any time. A `[[rule]]` allows some clients or
-//! groups more, under conditions (modes, times, limits of requests and blocks), or forbids something. The
-//! file of a version without rules keeps its meaning.
+//! A `[[client]]` has a certificate, and what it may do at any time. An `[[authority]]` signs certificates of
+//! clients, and has `[[authority.client]]`: which identities in these may do what. A `[[rule]]` allows some
+//! clients or groups more, under conditions (modes, times, limits of requests and blocks), or forbids
+//! something. The file of a version without rules keeps its meaning.
 
 mod approval;
+mod asker;
+mod authority;
 mod check;
 mod judge;
 mod pattern;
@@ -26,6 +29,8 @@ use check::{Kind, Wrong};
 use crate::{ClientCard, Error, Result, certificate_fingerprint, private, text};
 
 pub use approval::{ApprovalRule, Approver, ApproverGroup, NodeOperation, Quorum};
+pub use asker::{Asker, Entry};
+pub use authority::{Authority, AuthorityClient};
 pub(crate) use judge::fits;
 pub use judge::{Grant, Judgement, patterns_overlap};
 pub(crate) use pattern::{check as check_pattern, matches};
@@ -37,6 +42,8 @@ pub use times::{Day, Hours, Moment};
 pub struct ClientPolicy {
     #[serde(rename = "client", skip_serializing_if = "Vec::is_empty")]
     clients: Vec<ClientRule>,
+    #[serde(rename = "authority", skip_serializing_if = "Vec::is_empty")]
+    authorities: Vec<Authority>,
     #[serde(rename = "group", skip_serializing_if = "Vec::is_empty")]
     groups: Vec<Group>,
     #[serde(rename = "rule", skip_serializing_if = "Vec::is_empty")]
@@ -54,6 +61,7 @@ pub struct ClientPolicy {
 #[serde(deny_unknown_fields, default)]
 struct Text {
     client: Vec<Spanned<ClientRule>>,
+    authority: Vec<Spanned<Authority>>,
     group: Vec<Spanned<Group>>,
     rule: Vec<Spanned<Rule>>,
     approver: Vec<Spanned<Approver>>,
@@ -68,6 +76,7 @@ impl ClientPolicy {
         let mut starts: Vec<(Kind, usize)> = Vec::new();
         let policy = ClientPolicy {
             clients: placed(entries.client, Kind::Client, &mut starts),
+            authorities: placed(entries.authority, Kind::Authority, &mut starts),
             groups: placed(entries.group, Kind::Group, &mut starts),
             rules: placed(entries.rule, Kind::Rule, &mut starts),
             approvers: placed(entries.approver, Kind::Approver, &mut starts),
@@ -150,7 +159,7 @@ impl ClientPolicy {
         self.clients.iter().find(|client| client.name == name)
     }
 
-    /// The certificates of all clients. Nobody else may connect.
+    /// The certificates of all listed clients.
     pub fn certificates(&self) -> Vec<CertificateDer<'static>> {
         self.clients.iter().flat_map(ClientRule::certificates).cloned().collect()
     }
@@ -240,15 +249,22 @@ impl ClientPolicy {
 
     /// Takes all rights from a client. It leaves its groups, and rules that were for nobody else go with it.
     pub fn revoke(&mut self, name: &str) -> Result<()> {
-        if self.client_named(name).is_none() {
+        if self.client_named(name).is_none() && self.authority_client_named(name).is_none() {
             return Err(Error::misuse(format!("there is no client {name:?} here; nothing was changed")));
         }
         self.change(|policy| {
             policy.clients.retain(|client| client.name != name);
-            policy.groups.iter_mut().for_each(|group| group.clients.retain(|client| client != name));
-            policy.rules.iter_mut().for_each(|rule| rule.clients.retain(|client| client != name));
-            policy.rules.retain(|rule| !rule.clients.is_empty() || !rule.groups.is_empty());
+            let of_authorities = policy.authorities.iter_mut();
+            of_authorities.for_each(|authority| authority.clients.retain(|client| client.name != name));
+            policy.forget(name);
         })
+    }
+
+    /// Takes a client that is gone out of groups and rules.
+    fn forget(&mut self, name: &str) {
+        self.groups.iter_mut().for_each(|group| group.clients.retain(|client| client != name));
+        self.rules.iter_mut().for_each(|rule| rule.clients.retain(|client| client != name));
+        self.rules.retain(|rule| !rule.clients.is_empty() || !rule.groups.is_empty());
     }
 
     /// Changes a copy, and takes it only if it can stand.

@@ -1,6 +1,6 @@
 //! What the tests of several crates share: fuzzing of parsers of foreign bytes, on stable Rust, in ordinary
-//! tests; a [`collector`] of traces; [`programs`] of others; what is wrong with names of [`metrics`]; the
-//! pages of the [`book`]; and what tests read in [`sources`].
+//! tests; an [`authority`] that signs certificates; a [`collector`] of traces; [`programs`] of others; what
+//! is wrong with names of [`metrics`]; the pages of the [`book`]; and what tests read in [`sources`].
 //!
 //! A target is a `#[test]` that calls [`fuzz!`] with valid inputs and a property. The property is tried on
 //! every valid input, on every file of `fuzz/corpus/TARGET` (what was found before, kept), and then on as
@@ -8,6 +8,7 @@
 //! makes the inputs random, shrinks one that fails, and can hand the same targets to a fuzzer that sees which
 //! branches are taken.
 
+pub mod authority;
 pub mod book;
 pub mod collector;
 mod foreign;

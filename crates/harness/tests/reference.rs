@@ -54,6 +54,12 @@ const FILES: [File; 4] = [
                 [Approvals](../operate/approvals.md) explain it.",
         tables: &[
             ("[[client]]", "ClientRule", ""),
+            (
+                "[[authority]]",
+                "Authority",
+                "[Clients of an authority](../operate/authorities.md) explains it.",
+            ),
+            ("[[authority.client]]", "AuthorityClient", ""),
             ("[[group]]", "Group", ""),
             ("[[rule]]", "Rule", ""),
             ("[[approver]]", "Approver", ""),
@@ -134,7 +140,7 @@ fn kind(sources: &[String], rust: &str) -> String {
         "usize" | "u64" | "u32" | "u16" | "NonZeroU64" => "number",
         "PathBuf" => "path",
         "Moment" => "time",
-        "Quorum" | "GatewayXksKey" | "GatewayLoginRole" | "GatewayKmipClient" => "table",
+        "Quorum" | "GatewayXksKey" | "GatewayLoginRole" | "GatewayKmipClient" | "AuthorityClient" => "table",
         "BTreeMap<String, Vec<String>>" => "table of lists of text",
         "Right" => "[right](#rights)",
         other if other.starts_with("CertificateDer") => "certificate, Base64 of DER",
@@ -315,7 +321,11 @@ const REQUESTS: [(&str, &str); 24] = [
     ("wrap", "a key is wrapped; `under=` is the key that wraps"),
 ];
 /// Those of the node itself.
-const OF_NODE: [(&str, &str); 16] = [
+const OF_NODE: [(&str, &str); 17] = [
+    (
+        "authority",
+        "certificates of an authority of clients came into force; `certificates=` in `detail` has the hash of each",
+    ),
     ("backup", "the operator makes a backup"),
     ("deletion", "a refresh completes a deletion that was interrupted"),
     ("discarded", "the oldest file of the log is deleted, up to the line in `blocks`"),
@@ -395,7 +405,8 @@ fn the_page_of_audit_events_has_every_operation() {
          | field | |\n|---|---|\n\
          | `seq` | the number of the line |\n\
          | `time` | when, in UTC |\n\
-         | `client` | the client's name in the node's rules; empty if no client is involved |\n\
+         | `client` | the client's name in the node's rules, or the identity that its authority vouches for; \
+         empty if no client is involved |\n\
          | `operation` | see below |\n\
          | `key` | the key's name; empty if no key is involved |\n\
          | `outcome` | `begun` before anything is computed; then `done`, or the code of a \

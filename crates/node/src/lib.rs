@@ -58,6 +58,7 @@ pub use crate::core::PairState;
 pub use cheat::Cheat;
 #[cfg(feature = "cheats")]
 use cheat::{FaultInjection, InjectedNet};
+pub use clients::authorities::AuthorityState;
 #[cfg(not(feature = "cheats"))]
 use honest::{FaultInjection, InjectedNet};
 pub use node::Running;

@@ -16,7 +16,7 @@ use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::stock::Levels;
 use polyclave_store::{Quarantine, Secret, Store};
-use polyclave_transport::{CertificateDer, Identity, Limits, Mesh, Node as Address, Reception};
+use polyclave_transport::{Admits, Identity, Limits, Mesh, Node as Address, Reception};
 
 use crate::audit::faults::Seen;
 use crate::audit::logbook::{Logbook, open_log};
@@ -223,6 +223,7 @@ fn start(
     let incarnation = store.begin_incarnation().map_err(system)?;
     let logbook = Arc::new(Logbook::new(audit, store.clone()));
     let rules = Rules::new(reload::at_start(&dir, &store, cluster.id())?);
+    let authorities = rules.read_authorities(dir.path());
     let files = files::share(&settings.limits, cluster.nodes());
     let limits = Limits::default();
     let nodes: Vec<Address> = cluster.cards().iter().map(peer_address).collect();
@@ -315,6 +316,7 @@ fn start(
     });
     core.logbook.note(&Event { blocks: core.incarnation.number, ..Event::of_node(STARTED, "done") });
     reload::log(&core);
+    reload::log_authorities(&core, &authorities);
     core.material.load()?;
     core.material.resume_quarantine();
     if let Some(Quarantine { reason, .. }) = core.material.quarantined() {
@@ -416,8 +418,8 @@ fn peer_address(card: &Card) -> Address {
     Address { address: card.address.clone(), certificates: card.certificates.clone() }
 }
 
-fn admits(rules: Rules) -> Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync> {
-    Arc::new(move |certificate| rules.client_of(certificate).is_some())
+fn admits(rules: Rules) -> Admits {
+    Arc::new(move |shown| rules.admit(shown))
 }
 
 fn stop(core: &Arc<Core>, threads: Vec<JoinHandle<()>>, http: Option<http::Server>) {

@@ -1,12 +1,17 @@
 //! Fuzz targets: arbitrary bytes for every parser of this crate, which are those for frames, greetings and
 //! certificates.
 
+use std::time::{Duration, SystemTime};
+
+use polyclave_harness::authority::{Authority, svid};
 use polyclave_harness::{fuzz, within_memory};
 use polyclave_protocol::Party;
 use polyclave_protocol::versions::{CLIENTS, NODES, Spoken};
 use rustls::pki_types::{CertificateDer, UnixTime};
 
+use crate::authority::Anchors;
 use crate::buffer::Buffer;
+use crate::client_identity::{check_identity, identity_of};
 use crate::frame::Passage;
 use crate::greeting::{GREETING, Terms, stream_of};
 use crate::identity::Identity;
@@ -76,6 +81,31 @@ fn no_certificate_panics_and_its_dates_are_an_answer_or_an_error() {
                 Ok(()) => assert!(dates.is_ok()),
                 Err(e) => assert!(!validity::message_of(&e).unwrap_or_default().is_empty()),
             }
+        });
+    });
+}
+
+/// Whatever a stranger shows, before it has shown a key.
+#[test]
+fn no_certificate_of_a_client_panics_and_none_but_those_that_were_signed_are_accepted() {
+    let (authority, now) = (Authority::new("corp"), SystemTime::now());
+    let anchors = Anchors::from_pem(authority.pem().as_bytes()).expect("an authority");
+    let id = "spiffe://corp.example/web";
+    let signed = authority.sign(&svid(id)).certificate;
+    let below = authority.below(Authority::params("below"));
+    let between = below.sign(&svid(id)).certificate;
+    let words =
+        [id, "spiffe://", "\x06\x03\x55\x1d\x11", "\x06\x03\x55\x1d\x25", "\x30\u{80}", "\x01\x01\x7f"];
+    let valid = vec![signed.clone(), between, authority.sign(&svid("spiffe://corp.example/a/b")).certificate];
+    let was_signed = valid.clone();
+    fuzz!("client-certificates", &words, valid, |bytes: &[u8]| {
+        let certificate = CertificateDer::from(bytes);
+        within_memory((4 << 20) + 64 * bytes.len(), || {
+            if let Ok(identity) = identity_of(&certificate) {
+                check_identity(&identity).expect("it was checked");
+            }
+            let is_accepted = anchors.verify(&[certificate], Duration::from_secs(7200), now).is_ok();
+            assert_eq!(is_accepted, bytes == was_signed[0] || bytes == was_signed[2]);
         });
     });
 }

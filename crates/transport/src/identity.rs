@@ -6,6 +6,10 @@
 //! for byte and is within its dates, and the handshake proves possession of its key. So a peer is identified
 //! by what it can sign, never by what it claims. There is only one cipher suite (TLS_AES_128_GCM_SHA256,
 //! X25519), no resumption and no early data.
+//!
+//! Clients of nodes are the exception: a node's policy can name authorities whose clients are known by an
+//! identity in their certificates ([`crate::Anchors`]). Their keys can be of other kinds
+//! ([`Identity::from_pem`]).
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -14,8 +18,9 @@ use polyclave_protocol::{Error, Result};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig, SignatureScheme, SupportedCipherSuite};
 use time::{Duration, OffsetDateTime};
@@ -34,7 +39,7 @@ const LONGEST_NAME: usize = 64;
 #[derive(Clone)]
 pub struct Identity {
     certified: Arc<CertifiedKey>,
-    /// PKCS#8 in DER.
+    /// DER: PKCS#8, or as it was in PEM.
     key: Arc<Zeroizing<Vec<u8>>>,
     provider: Arc<CryptoProvider>,
 }
@@ -72,12 +77,30 @@ impl Identity {
         Self::new(certificate, Zeroizing::new(pkcs8_key.to_vec()))
     }
 
+    /// The identity of a client whose certificate an authority has signed, from PEM: its certificate, then
+    /// those between it and the authority's, if there are any; and its key (PKCS#8, SEC1 or PKCS#1; Ed25519,
+    /// ECDSA over P-256 or P-384, or RSA).
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Identity> {
+        let chain = CertificateDer::pem_slice_iter(certificates).collect::<std::result::Result<Vec<_>, _>>();
+        let chain = chain.map_err(|e| Error::misuse(format!("the certificate is no PEM: {e}")))?;
+        let first = chain.first().ok_or_else(|| Error::misuse("there is no certificate in PEM"))?;
+        validity::expiry(first)?;
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|e| Error::misuse(format!("the key is no private key in PEM: {e}")))?;
+        let signing = ring::sign::any_supported_type(&key).map_err(|e| {
+            Error::misuse(format!(
+                "the private key is none that can be used (Ed25519, P-256, P-384, RSA): {e}"
+            ))
+        })?;
+        Self::of_chain(chain, signing, Zeroizing::new(key.secret_der().to_vec()))
+    }
+
     /// The certificate, to be given to every other party over a channel on which nobody can replace it.
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.certified.cert[0].clone()
     }
 
-    /// The private key, in PKCS#8 in DER, to be kept where nobody else can read it.
+    /// The private key in DER (PKCS#8, or as it was in PEM), to be kept where nobody else can read it.
     pub fn reveal_private_key(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::clone(&self.key)
     }
@@ -145,7 +168,15 @@ impl Identity {
         let signing = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(key.as_slice()));
         let signing =
             signing.map_err(|_| Error::misuse("the private key is not an Ed25519 key in PKCS#8 in DER"))?;
-        let certified = CertifiedKey::new(vec![certificate], signing);
+        Self::of_chain(vec![certificate], signing, key)
+    }
+
+    fn of_chain(
+        chain: Vec<CertificateDer<'static>>,
+        signing: Arc<dyn SigningKey>,
+        key: Zeroizing<Vec<u8>>,
+    ) -> Result<Identity> {
+        let certified = CertifiedKey::new(chain, signing);
         certified.keys_match().map_err(|e| {
             Error::misuse(format!(
                 "the private key does not belong to the certificate ({e}); give both of one pair"

@@ -25,8 +25,10 @@
 mod accept;
 mod arrival;
 mod attempt;
+mod authority;
 mod broken;
 mod buffer;
+mod client_identity;
 mod dial;
 mod endpoint;
 mod frame;
@@ -60,7 +62,9 @@ mod tcp;
 mod validity;
 
 pub use accept::STRANGERS;
+pub use authority::Anchors;
 pub use broken::NOT_ADMITTED;
+pub use client_identity::{DNS, MAX_IDENTITY, SPIFFE, check_identity, identity_of};
 pub use endpoint::{Endpoint, PeerAddress};
 pub use halt::Halt;
 pub use identity::{Identity, verify_signature};
@@ -70,6 +74,7 @@ pub use mesh::Mesh;
 pub use meter::WireMeter;
 pub use net::{Farewells, TlsNet};
 pub use node::Node;
+pub use pinned::Admits;
 pub use reception::{Caller, Reception};
 pub use rustls::pki_types::CertificateDer;
 pub use sealing::{SEALING_TAG, Sealed, seal_to};

@@ -1,7 +1,9 @@
 //! Which certificates are accepted. Both sides of the TLS handshake ask this module.
 //!
-//! A certificate is accepted if the list or policy that was set up for the connection admits it, byte for
-//! byte, and it is within its dates. The handshake then proves possession of its key.
+//! A certificate is accepted if the list or policy that was set up for the connection admits it and it is
+//! within its dates. A list admits its certificates byte for byte. The policy of a node can also admit
+//! certificates of clients that an authority has signed ([`crate::Anchors`]). The handshake then proves
+//! possession of the key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,12 +17,14 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, PeerInc
 
 use crate::validity;
 
-/// Decides on a certificate.
-pub(crate) type Admits = Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync>;
+/// Decides on a certificate, which is the first one, with those that came with it.
+pub type Admits = Arc<dyn Fn(&[CertificateDer<'_>]) -> bool + Send + Sync>;
 
 /// Exactly the certificates of a list.
 pub(crate) fn listed(certificates: Vec<CertificateDer<'static>>) -> Admits {
-    Arc::new(move |certificate| certificates.iter().any(|listed| listed == certificate))
+    Arc::new(move |shown| {
+        shown.first().is_some_and(|shown| certificates.iter().any(|listed| listed == shown))
+    })
 }
 
 /// Accepts the certificates that its owner admits, within their dates.
@@ -36,8 +40,14 @@ impl Pinned {
         Arc::new(Pinned { admits, algorithms: provider.signature_verification_algorithms, refused })
     }
 
-    fn check(&self, end_entity: &CertificateDer<'_>, now: UnixTime) -> Result<(), rustls::Error> {
-        let known = (self.admits)(end_entity);
+    fn check(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        let shown: Vec<CertificateDer<'_>> = [end_entity].into_iter().chain(intermediates).cloned().collect();
+        let known = (self.admits)(&shown);
         let known = known.then_some(()).ok_or(CertificateError::ApplicationVerificationFailure);
         known.and_then(|()| validity::check(end_entity, now)).map_err(|e| {
             self.refused.fetch_add(1, Relaxed);
@@ -56,12 +66,12 @@ impl ServerCertVerifier for Pinned {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
+        intermediates: &[CertificateDer<'_>],
         _server_name: &ServerName<'_>,
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        self.check(end_entity, now).map(|()| ServerCertVerified::assertion())
+        self.check(end_entity, intermediates, now).map(|()| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -95,10 +105,10 @@ impl ClientCertVerifier for Pinned {
     fn verify_client_cert(
         &self,
         end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
+        intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
-        self.check(end_entity, now).map(|()| ClientCertVerified::assertion())
+        self.check(end_entity, intermediates, now).map(|()| ClientCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

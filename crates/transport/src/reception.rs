@@ -23,6 +23,7 @@ use crate::listen::listen;
 use crate::mesh::MAX_NODES;
 use crate::meter::WireMeter;
 use crate::net::TlsNet;
+use crate::pinned::Admits;
 use crate::stream::StreamId;
 
 /// How many clients may wait for [`Reception::next`]. More are refused.
@@ -46,8 +47,8 @@ pub struct Reception {
 
 /// A client that has shown its certificate.
 pub struct Caller {
-    /// The client's certificate.
-    pub certificate: CertificateDer<'static>,
+    /// The client's certificate, and after it those that came with it.
+    pub certificates: Vec<CertificateDer<'static>>,
     /// Where it called from.
     pub from: SocketAddr,
     /// The nodes that it asks, if these are some of them.
@@ -68,7 +69,7 @@ impl Reception {
         me: Party,
         nodes: usize,
         cluster: [u8; 16],
-        admits: Arc<dyn Fn(&CertificateDer<'_>) -> bool + Send + Sync>,
+        admits: Admits,
     ) -> Result<Reception> {
         limits.check()?;
         identity.check_time()?;
@@ -104,7 +105,7 @@ impl Reception {
     /// The next client; `None` if nobody came within this time. Several threads may wait.
     pub fn next(&self, within: Duration) -> Option<Caller> {
         let Guest { stream, socket, from, .. } = self.queue.next(within)?;
-        let certificate = socket.peer_certificate()?.clone();
+        let certificates = socket.peer_certificates().to_vec();
         let among = self.sets.iter().find(|set| StreamId::root().of_some(**set) == stream).copied();
         let before = |set: PartySet| set.iter().filter(|party| *party < self.me).count();
         let (me, nodes) = match among {
@@ -113,7 +114,7 @@ impl Reception {
         };
         let client = Party(nodes as u8);
         let net = TlsNet::of_sockets(me, nodes + 1, self.limits, self.meter.clone(), vec![(client, socket)]);
-        Some(Caller { certificate, from, among, net })
+        Some(Caller { certificates, from, among, net })
     }
 
     /// How many connections were refused for their certificate: it was not admitted, or not within its dates.

@@ -36,13 +36,13 @@ impl Tls {
         }
     }
 
-    /// The certificate that the peer has shown.
-    pub(crate) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+    /// The certificates that the peer has shown, its own first.
+    pub(crate) fn peer_certificates(&self) -> &[CertificateDer<'static>] {
         let certificates = match self {
             Tls::Client(tls) => tls.peer_certificates(),
             Tls::Server(tls) => tls.peer_certificates(),
         };
-        certificates.and_then(<[_]>::first)
+        certificates.unwrap_or_default()
     }
 
     /// Does one step. Also returns how many bytes of `inbound` are used up.

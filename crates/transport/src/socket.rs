@@ -108,7 +108,12 @@ impl Socket {
 
     /// The certificate whose key the peer has proved to hold, after the handshake.
     pub(crate) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
-        self.tls.peer_certificate()
+        self.peer_certificates().first()
+    }
+
+    /// The same, and after it those that came with it.
+    pub(crate) fn peer_certificates(&self) -> &[CertificateDer<'static>] {
+        self.tls.peer_certificates()
     }
 
     /// Encrypts and sends a piece of `head` and then `body`. Returns how many bytes were taken; 0 if the

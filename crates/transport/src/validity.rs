@@ -1,7 +1,7 @@
 //! The dates between which a certificate is valid.
 //!
-//! A certificate is pinned, so its dates add no trust. They make sure that keys are changed. Both sides of
-//! every connection check them, each by its own clock.
+//! A certificate that is listed is pinned, so its dates add no trust. They make sure that keys are changed.
+//! Both sides of every connection check them, each by its own clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,6 +9,7 @@ use polyclave_protocol::Error;
 use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use x509_parser::parse_x509_certificate;
 
 /// The first and the last moment at which a certificate is valid.
@@ -60,8 +61,16 @@ fn moment(seconds: i64) -> SystemTime {
     moment.unwrap_or(UNIX_EPOCH)
 }
 
-fn unix_time(moment: SystemTime) -> UnixTime {
+pub(crate) fn unix_time(moment: SystemTime) -> UnixTime {
     UnixTime::since_unix_epoch(moment.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// A moment to the second, for people.
+pub(crate) fn second(time: UnixTime) -> String {
+    let seconds = i64::try_from(time.as_secs()).ok();
+    let moment = seconds.and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok());
+    let text = moment.and_then(|moment| moment.format(&Rfc3339).ok());
+    text.unwrap_or_else(|| format!("second {} of 1970", time.as_secs()))
 }
 
 fn date(time: UnixTime) -> String {

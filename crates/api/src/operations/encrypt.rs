@@ -73,7 +73,7 @@ impl Envelope {
         let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex();
         let (header, commitment) = (hash(&self.header), hex::encode(self.commitment));
         // In an opening the client can give any text here.
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
         let owner = Some(&self.owner).filter(|owner| owner.chars().all(is_name));
         let owner = owner.map_or("?", String::as_str);
         format!("owner={owner} header=blake3:{header} commitment={commitment}")

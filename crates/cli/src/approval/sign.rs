@@ -33,6 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let end = Moment::from_seconds(statement.not_after);
     ensure!(Moment::now() <= end, "this request ended at {end}; nothing was signed");
     let dir = ClientDir::open(&arguments.dir).context("this is no directory that `client init` made")?;
+    dir.refuse_renewed()?;
     let identity = Identity::from_der(&dir.identity().certificate, &dir.identity().key)?;
     sign_approval(&mut approval, &identity)?;
     save_approval(&approval, &arguments.file)?;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
-use polyclave_config::ClientDir;
-use polyclave_transport::Identity;
+use anyhow::{Result, anyhow, ensure};
+use polyclave_config::{ClientDir, Cluster, RenewedFiles};
+use polyclave_transport::{Identity, identity_of};
 
 use crate::client_option;
 use crate::fingerprint::{self, Expected, names};
@@ -17,7 +17,9 @@ use crate::say;
 #[command(after_help = "Example:\n  \
     polyclave client init ~/.polyclave --name alice --cluster cluster.toml\n\n\
     Give card.toml to the operators of all nodes, over a way on which nobody can replace it:\n  \
-    polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys '*'")]
+    polyclave node allow DIR alice.toml --rights encrypt,decrypt,list --keys '*'\n\n\
+    A client whose certificate an agent renews (SPIRE, cert-manager), for nodes that trust its authority (`node authority`), has no card:\n  \
+    polyclave client init ~/.polyclave --name web --certificate /run/spiffe/svid.pem --key /run/spiffe/svid_key.pem --cluster cluster.toml")]
 pub struct Arguments {
     /// The directory to make
     dir: PathBuf,
@@ -32,6 +34,14 @@ pub struct Arguments {
 
     #[command(flatten)]
     expected: Expected,
+
+    /// The PEM file into which an agent writes the client's certificate, and renews it
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "days")]
+    certificate: Option<PathBuf>,
+
+    /// The PEM file into which it writes the key, which nobody else may read
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
 
     /// Days for which its certificate is valid
     #[arg(long, value_name = "D", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
@@ -49,6 +59,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(cluster) = &cluster {
         adversary(cluster.protocol(), cluster.nodes(), cluster.threshold())?;
     }
+    if let (Some(certificate), Some(key)) = (&arguments.certificate, &arguments.key) {
+        let absolute = |path: &PathBuf| std::path::absolute(path);
+        let files = RenewedFiles { certificate: absolute(certificate)?, key: absolute(key)? };
+        return init_renewed(arguments, &files, cluster.as_ref());
+    }
     let identity = Identity::generate_named(&arguments.name, arguments.days)?;
     let (certificate, key) = (identity.certificate(), identity.reveal_private_key());
     let card = ClientDir::init(&arguments.dir, &arguments.name, &certificate, &key)?;
@@ -65,12 +80,40 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
          polyclave node allow DIR CARD --rights encrypt,decrypt,list --keys '*'",
         path.display()
     );
-    match &cluster {
+    advise(arguments, cluster.as_ref());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a client that has no key of its own.
+fn init_renewed(arguments: &Arguments, files: &RenewedFiles, cluster: Option<&Cluster>) -> Result<ExitCode> {
+    let identity = files.load()?.certificate();
+    let identity = identity_of(&identity).map_err(|why| {
+        anyhow!(
+            "the certificate in {} is of no client that an authority could vouch for: {why}",
+            files.certificate.display()
+        )
+    })?;
+    let made = ClientDir::init_renewed(&arguments.dir, &arguments.name, files)?;
+    if let Some(cluster) = cluster {
+        made.set_cluster(cluster, arguments.expected.consent())?;
+    }
+    say!("{identity}");
+    eprintln!(
+        "The client {} is made. Nodes know it by its identity, which is above. Next, at every node, by its operator:\n  \
+         polyclave node authority allow DIR AUTHORITY --name {} --identity {identity} --rights encrypt,decrypt,list --keys '*'",
+        arguments.name, arguments.name
+    );
+    advise(arguments, cluster);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what comes next here.
+fn advise(arguments: &Arguments, cluster: Option<&Cluster>) {
+    match cluster {
         Some(cluster) => {
             eprintln!("It uses the cluster of {}\n{}", names(cluster), fingerprint::message_of(cluster));
-            expected.advise();
+            arguments.expected.advise();
         }
-        None => eprintln!("And here:\n  polyclave client join {dir} cluster.toml"),
+        None => eprintln!("And here:\n  polyclave client join {} cluster.toml", arguments.dir.display()),
     }
-    Ok(ExitCode::SUCCESS)
 }

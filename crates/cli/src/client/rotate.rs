@@ -39,6 +39,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut dir = client_option::open(&arguments.dir)?;
+    dir.refuse_renewed()?;
     let card = arguments.dir.join("card.toml");
     let is_changing = dir.with_next_identity().is_some();
     // The signature in it is the same each time (Ed25519).

@@ -57,6 +57,7 @@ pub fn seal(arguments: &SealArguments) -> Result<ExitCode> {
         );
     }
     let dir = ClientDir::open(path)?;
+    dir.refuse_renewed()?;
     if dir.with_next_identity().is_some() {
         bail!("the client's certificate is being changed; finish that first with `polyclave client rotate`");
     }

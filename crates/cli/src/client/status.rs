@@ -188,5 +188,7 @@ impl WorkerGroup {
 fn certificate(arguments: &Arguments) -> Result<CertificateEnd> {
     let dir = arguments.client.dir()?;
     let (_, ends) = expiry(&dir.identity().certificate)?;
-    Ok(CertificateEnd::new(Holder::Client, dir.name(), ends, SystemTime::now(), arguments.warn_days))
+    let end = CertificateEnd::new(Holder::Client, dir.name(), ends, SystemTime::now(), arguments.warn_days);
+    // What an agent renews ends soon all the time. Once it has ended, no node answers, and that is said.
+    Ok(CertificateEnd { soon: end.soon && dir.renewed().is_none(), ..end })
 }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use polyclave_config::Role;
-use polyclave_node::PairState;
+use polyclave_config::{Moment, Role};
 use polyclave_node::admin::{Answer, Instruction, Latency, PeerProgram, Status, order};
+use polyclave_node::{AuthorityState, PairState};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -81,6 +81,9 @@ fn tell(status: &Status) {
     }
     for end in status.certificates.iter().filter(|end| end.soon) {
         say!("CERTIFICATE {}", end.message());
+    }
+    for authority in &status.authorities {
+        say!("authority  {}", of_authority(authority));
     }
     say!("keys       {}", status.keys);
     if !status.damaged.is_empty() {
@@ -183,6 +186,20 @@ fn few_blocks(latency: &Latency) -> String {
         Some(ms) => format!(
             "{ms} ms there and back: all blocks are computed in rounds, below {from_ms} ms ({blocks} went through garbled circuits)"
         ),
+    }
+}
+
+/// What an authority has in force, in a line.
+fn of_authority(authority: &AuthorityState) -> String {
+    let AuthorityState { name, certificates, ends, problem } = authority;
+    let until = Moment::from_seconds(*ends);
+    let stands = match certificates {
+        0 => format!("{name} vouches for nobody"),
+        count => format!("{name} vouches for clients, with {count} certificates until {until}"),
+    };
+    match problem {
+        None => stands,
+        Some(why) => format!("{stands}; ITS FILE IS NOT TAKEN as it is now: {why}"),
     }
 }
 

@@ -54,7 +54,7 @@ impl Client {
             version: version_of_files(),
             cluster: self.cluster().id(),
             subject: Subject::Operation {
-                requester: self.caller.identity.certificate().to_vec(),
+                requester: self.caller.identity.bound(),
                 operation: Box::new(operation.clone()),
             },
             keys,

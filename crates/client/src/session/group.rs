@@ -13,8 +13,9 @@ use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::dealt::SeedCommitment;
 use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::{Party, PartySet, catalog};
-use polyclave_transport::{CLIENT_CONNECT, Halt, Identity, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
+use polyclave_transport::{CLIENT_CONNECT, Halt, Limits, Line, NOT_ADMITTED, Node, TlsNet, call};
 
+use crate::identities::Identities;
 use crate::session::approvals::Approvals;
 use crate::session::kept::Kept;
 use crate::session::load::Busy;
@@ -51,7 +52,7 @@ pub(crate) struct Caller {
     pub(crate) on_behalf_of: String,
     /// The trace that its requests belong to.
     pub(crate) trace: Option<TraceContext>,
-    pub(crate) identity: Identity,
+    pub(crate) identity: Identities,
     /// What the user was told about nodes that were left out.
     pub(crate) left_out: Arc<PerProcess<LeftOut>>,
     /// Receives remarks that a person should read although nothing failed.
@@ -340,14 +341,20 @@ impl Workers<'_> {
         if !missing.is_empty() {
             let which = missing.into_iter().collect();
             let cluster = &self.group.cluster;
-            let called = call(
-                &self.caller.identity,
-                self.group.limits,
-                &self.group.nodes,
-                (cluster.connection_id(), cluster.pair()),
-                which,
-                &self.caller.halt,
-            );
+            let called = match self.caller.identity.current() {
+                Ok(identity) => call(
+                    &identity,
+                    self.group.limits,
+                    &self.group.nodes,
+                    (cluster.connection_id(), cluster.pair()),
+                    which,
+                    &self.caller.halt,
+                ),
+                Err(e) => {
+                    let why = polyclave_protocol::Error::Misuse(e.to_string());
+                    which.iter().map(|party| (party, Err(why.clone()))).collect()
+                }
+            };
             for (party, line) in called {
                 let failed = (line.is_err() && !self.caller.halt.is_halted()).then(Instant::now);
                 *self.group.state().unreached[party.index()].lock() = failed;

@@ -71,6 +71,12 @@ impl Raw {
         Raw { lines: lines.map(|(party, line)| Some(net(party, line.ok()?))).collect() }
     }
 
+    /// The same, but with another's connection with one node.
+    pub fn with_line_of(mut self, mut other: Raw, node: usize) -> Raw {
+        self.lines[node] = other.lines[node].take();
+        self
+    }
+
     pub fn nodes(&self) -> usize {
         self.lines.len()
     }

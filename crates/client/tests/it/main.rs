@@ -9,6 +9,7 @@ mod active_faults;
 mod amounts;
 mod approvals;
 mod authenticated_modes;
+mod authorities;
 mod budgets;
 mod check;
 mod chosen_blocks;

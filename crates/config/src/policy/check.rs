@@ -10,6 +10,7 @@ use crate::{Error, Result, check_name};
 /// proportion to the rules.
 const MAX_CLIENTS: usize = 10_000;
 const MAX_RULES: usize = 1_000;
+const MAX_AUTHORITIES: usize = 16;
 const MAX_ITEMS: usize = 1_000;
 /// The most approvers: one signature is verified for each approver that signed.
 const MAX_APPROVERS: usize = 100;
@@ -18,6 +19,7 @@ const MAX_APPROVERS: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Client,
+    Authority,
     Group,
     Rule,
     Approver,
@@ -33,7 +35,8 @@ impl ClientPolicy {
     /// Checks all entries against each other.
     pub(super) fn check(&self) -> Checked<()> {
         self.check_counts()?;
-        let names = self.check_clients()?;
+        let mut names = self.check_clients()?;
+        self.check_authorities(&mut names)?;
         let groups = self.check_groups(&names)?;
         self.check_rules(&names, &groups)?;
         self.check_approvals()
@@ -42,6 +45,7 @@ impl ClientPolicy {
     fn check_counts(&self) -> Checked<()> {
         let counts = [
             (Kind::Client, "clients", self.clients.len(), MAX_CLIENTS),
+            (Kind::Authority, "authorities", self.authorities.len(), MAX_AUTHORITIES),
             (Kind::Group, "groups", self.groups.len(), MAX_RULES),
             (Kind::Rule, "rules", self.rules.len(), MAX_RULES),
             (Kind::Approver, "approvers", self.approvers.len(), MAX_APPROVERS),
@@ -84,6 +88,36 @@ impl ClientPolicy {
         Ok(names)
     }
 
+    /// Adds the names of their clients.
+    fn check_authorities<'p>(&'p self, names: &mut HashSet<&'p str>) -> Checked<()> {
+        let mut own_names = HashSet::new();
+        let mut left = MAX_RULES;
+        for (i, authority) in self.authorities.iter().enumerate() {
+            let wrong = |error| (Kind::Authority, i, error);
+            check_name("authority", &authority.name).map_err(wrong)?;
+            if !own_names.insert(authority.name.as_str()) {
+                return Err(wrong(Error::misuse("two authorities have this name; give each its own")));
+            }
+            authority.check().map_err(wrong)?;
+            left = left.checked_sub(authority.clients.len()).ok_or_else(|| {
+                wrong(Error::misuse(format!("authorities have more than {MAX_RULES} entries for clients")))
+            })?;
+            for client in &authority.clients {
+                check_name("client", &client.name).map_err(wrong)?;
+                client.check().map_err(wrong)?;
+                check_patterns(&client.keys)
+                    .and_then(|()| check_items(client.rights.len()))
+                    .map_err(wrong)?;
+                if !names.insert(client.name.as_str()) {
+                    let message = format!("two clients are called {}; give each its own name", client.name);
+                    return Err(wrong(Error::misuse(message)));
+                }
+            }
+            self.check_apart(i).map_err(wrong)?;
+        }
+        Ok(())
+    }
+
     /// Returns the names.
     fn check_groups(&self, clients: &HashSet<&str>) -> Checked<HashSet<&str>> {
         let mut names = HashSet::new();
@@ -112,7 +146,7 @@ impl ClientPolicy {
             let lists =
                 [rule.clients.len(), rule.groups.len(), rule.rights.len(), rule.modes.len(), rule.days.len()];
             lists.into_iter().try_for_each(check_items).map_err(wrong)?;
-            check_patterns(&rule.keys).and_then(|()| check_patterns(&rule.owners)).map_err(wrong)?;
+            check_patterns(&rule.keys).and_then(|()| check_owners(&rule.owners)).map_err(wrong)?;
             let named: Vec<String> = rule.clients.iter().filter(|name| *name != "*").cloned().collect();
             known("client", &named, clients).map_err(wrong)?;
             known("group", &rule.groups, groups).map_err(wrong)?;
@@ -203,6 +237,7 @@ impl ClientPolicy {
     pub(super) fn name_of(&self, kind: Kind, number: usize) -> String {
         let name = match kind {
             Kind::Client => self.clients.get(number).map(|entry| ("client", &entry.name)),
+            Kind::Authority => self.authorities.get(number).map(|entry| ("authority", &entry.name)),
             Kind::Group => self.groups.get(number).map(|entry| ("group", &entry.name)),
             Kind::Rule => self.rules.get(number).map(|entry| ("rule", &entry.name)),
             Kind::Approver => self.approvers.get(number).map(|entry| ("approver", &entry.name)),
@@ -228,6 +263,11 @@ fn check_items(count: usize) -> Result<()> {
 fn check_patterns(patterns: &[String]) -> Result<()> {
     check_items(patterns.len())?;
     patterns.iter().try_for_each(|pattern| pattern::check(pattern))
+}
+
+fn check_owners(patterns: &[String]) -> Result<()> {
+    check_items(patterns.len())?;
+    patterns.iter().try_for_each(|pattern| pattern::check_owner(pattern))
 }
 
 /// Refuses a name that is not there.

@@ -3,17 +3,17 @@
 //! A rule that denies wins over all that allow. What no rule allows is forbidden.
 
 use polyclave_api::{Demand, Mode, Permission, Right};
-use polyclave_transport::CertificateDer;
 
+use super::asker::{Asker, Entry};
 use super::pattern::{matches, overlap};
 use super::times::{Moment, why_not};
-use super::{ClientPolicy, ClientRule, Rule};
+use super::{ClientPolicy, Rule};
 
 /// A rule that allows something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant<'p> {
-    /// The client's own entry, which has no conditions.
-    Entry(&'p ClientRule),
+    /// An entry of the client.
+    Entry(Entry<'p>),
     /// A rule.
     Rule(&'p Rule),
 }
@@ -30,7 +30,7 @@ impl<'p> Grant<'p> {
     /// The name of the rule, for people.
     pub fn message(&self) -> String {
         match self {
-            Grant::Entry(client) => format!("the entry of {}", client.name),
+            Grant::Entry(entry) => format!("the entry of {}", entry.name),
             Grant::Rule(rule) => format!("the rule {}", rule.name),
         }
     }
@@ -58,12 +58,15 @@ impl Judgement<'_> {
 }
 
 impl ClientPolicy {
-    /// Judges what the client with a certificate asks at a moment.
-    pub fn judge(&self, certificate: &CertificateDer<'_>, asked: &Permission, at: Moment) -> Judgement<'_> {
-        let Some(client) = self.entry_of(certificate) else { return Judgement::Unknown };
-        let judgement = self.judge_now(client, asked, at);
+    /// Judges what a client asks at a moment.
+    pub fn judge<'a>(&self, who: impl Into<Asker<'a>>, asked: &Permission, at: Moment) -> Judgement<'_> {
+        let entries = self.entries_of(who.into());
+        if entries.is_empty() {
+            return Judgement::Unknown;
+        }
+        let judgement = self.judge_now(&entries, asked, at);
         let concerned = |deny: bool| {
-            self.rules_for(&client.name).find(move |rule| rule.deny == deny && rule.concerns(asked))
+            self.rules_of(&entries).into_iter().find(|rule| rule.deny == deny && rule.concerns(asked))
         };
         match (asked.demand, judgement) {
             (Demand::Always, Judgement::Allowed(mut grants)) => {
@@ -89,19 +92,19 @@ impl ClientPolicy {
     }
 
     /// Judges something as if it were asked for with [`Demand::Now`].
-    fn judge_now<'p>(&'p self, client: &'p ClientRule, asked: &Permission, at: Moment) -> Judgement<'p> {
-        let rules = || self.rules_for(&client.name);
-        if let Some(rule) = rules().find(|rule| rule.deny && rule.covers(asked, at)) {
+    fn judge_now<'p>(&'p self, entries: &[Entry<'p>], asked: &Permission, at: Moment) -> Judgement<'p> {
+        let rules = self.rules_of(entries);
+        if let Some(rule) = rules.iter().find(|rule| rule.deny && rule.covers(asked, at)) {
             return Judgement::Denied(rule);
         }
-        let own = covers(&client.rights, &client.keys, asked).then_some(Grant::Entry(client));
-        let allowing = rules().filter(|rule| !rule.deny && rule.covers(asked, at)).map(Grant::Rule);
-        let grants: Vec<Grant<'_>> = own.into_iter().chain(allowing).collect();
+        let own = entries.iter().filter(|entry| entry.covers(asked)).copied().map(Grant::Entry);
+        let allowing = rules.iter().filter(|rule| !rule.deny && rule.covers(asked, at));
+        let grants: Vec<Grant<'_>> = own.chain(allowing.map(|rule| Grant::Rule(rule))).collect();
         if !grants.is_empty() {
             return Judgement::Allowed(grants);
         }
-        let entry = (!client.rights.is_empty()).then_some(Grant::Entry(client));
-        let all = entry.into_iter().chain(rules().filter(|rule| !rule.deny).map(Grant::Rule));
+        let own = entries.iter().filter(|entry| !entry.rights.is_empty()).copied().map(Grant::Entry);
+        let all = own.chain(rules.iter().filter(|rule| !rule.deny).map(|rule| Grant::Rule(rule)));
         Judgement::NotAllowed(all.map(|grant| (grant, grant.lacks(asked, at))).min_by_key(
             |(grant, lacks)| {
                 // A rule about something else is farther away than one that lacks modes or times.
@@ -111,10 +114,10 @@ impl ClientPolicy {
     }
 
     /// Whether a client may do something now.
-    pub fn allows(&self, certificate: &CertificateDer<'_>, asked: &Permission, at: Moment) -> bool {
-        let Some(client) = self.entry_of(certificate) else { return false };
-        let mut allowed = covers(&client.rights, &client.keys, asked);
-        for rule in self.rules_for(&client.name).filter(|rule| rule.covers(asked, at)) {
+    pub fn allows<'a>(&self, who: impl Into<Asker<'a>>, asked: &Permission, at: Moment) -> bool {
+        let entries = self.entries_of(who.into());
+        let mut allowed = entries.iter().any(|entry| entry.covers(asked));
+        for rule in self.rules_of(&entries).into_iter().filter(|rule| rule.covers(asked, at)) {
             if rule.deny {
                 return false;
             }
@@ -123,14 +126,22 @@ impl ClientPolicy {
         allowed
     }
 
-    /// The rules for a client, by its name, for all times.
+    /// The rules for a client, by the name of its entry, for all times.
     pub fn rules_for<'p>(&'p self, client: &'p str) -> impl Iterator<Item = &'p Rule> {
-        let is_in = move |group: &String| {
+        self.rules.iter().filter(move |rule| self.is_for(rule, client))
+    }
+
+    /// The rules for a client with these entries. Nobody else's if there is no entry.
+    fn rules_of<'p>(&'p self, entries: &[Entry<'p>]) -> Vec<&'p Rule> {
+        let is_for_one = |rule: &&Rule| entries.iter().any(|entry| self.is_for(rule, entry.name));
+        self.rules.iter().filter(is_for_one).collect()
+    }
+
+    fn is_for(&self, rule: &Rule, client: &str) -> bool {
+        let is_in = |group: &String| {
             self.groups.iter().any(|g| g.name == *group && g.clients.iter().any(|name| name == client))
         };
-        self.rules.iter().filter(move |rule| {
-            rule.clients.iter().any(|name| name == client || name == "*") || rule.groups.iter().any(is_in)
-        })
+        rule.clients.iter().any(|name| name == client || name == "*") || rule.groups.iter().any(is_in)
     }
 }
 
@@ -146,6 +157,12 @@ pub(crate) fn fits(patterns: &[String], key: &str) -> bool {
 
 fn covers(rights: &[Right], keys: &[String], asked: &Permission) -> bool {
     rights.contains(&asked.right) && (!asked.right.is_about_keys() || fits(keys, &asked.key))
+}
+
+impl Entry<'_> {
+    fn covers(&self, asked: &Permission) -> bool {
+        covers(self.rights, self.keys, asked)
+    }
 }
 
 impl Rule {
@@ -183,7 +200,7 @@ impl Grant<'_> {
 
     fn rights(&self) -> &[Right] {
         match self {
-            Grant::Entry(client) => &client.rights,
+            Grant::Entry(entry) => entry.rights,
             Grant::Rule(rule) => &rule.rights,
         }
     }
@@ -191,7 +208,7 @@ impl Grant<'_> {
     /// What the rule lacks so that it would allow something.
     fn lacks(&self, asked: &Permission, at: Moment) -> Vec<String> {
         let keys = match self {
-            Grant::Entry(client) => &client.keys,
+            Grant::Entry(entry) => entry.keys,
             Grant::Rule(rule) => &rule.keys,
         };
         let mut lacks = Vec::new();

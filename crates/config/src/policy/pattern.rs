@@ -1,5 +1,7 @@
-//! Patterns of keys' names: `*` stands for any characters, `?` for one. The time is at most the product of
-//! the two lengths, for any number of stars. Callers bound both.
+//! Patterns of keys' and owners' names: `*` stands for any characters, `?` for one. The time is at most the
+//! product of the two lengths, for any number of stars. Callers bound both.
+
+use polyclave_transport::MAX_IDENTITY;
 
 use crate::{Error, Result};
 
@@ -67,6 +69,18 @@ pub(crate) fn check(pattern: &str) -> Result<()> {
         ))
     };
     fits.then_some(()).ok_or_else(wrong)
+}
+
+/// The same for a pattern of names of clients, which can be identities of authorities' clients.
+pub(super) fn check_owner(pattern: &str) -> Result<()> {
+    let is_identity = pattern.contains(':');
+    let letter = |b: u8| b.is_ascii_alphanumeric() || b"-_.*?:/".contains(&b);
+    if !is_identity {
+        return check(pattern);
+    }
+    let fits = pattern.len() <= MAX_IDENTITY && pattern.bytes().all(letter) && !pattern.contains("**");
+    let shown: String = pattern.chars().take(MAX).collect();
+    fits.then_some(()).ok_or_else(|| Error::misuse(format!("{shown:?} fits no identity of a client")))
 }
 
 #[cfg(test)]

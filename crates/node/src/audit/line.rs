@@ -1,5 +1,6 @@
 //! One line: its fields, its text and its hash.
 
+use polyclave_transport::check_identity;
 use serde::{Deserialize, Serialize};
 
 use super::{Event, Head};
@@ -40,7 +41,7 @@ impl Line {
         let mut line = Line {
             seq,
             time,
-            client: fitting(event.client),
+            client: client(event.client),
             operation: fitting(event.operation),
             key: fitting(event.key),
             outcome: fitting(event.outcome),
@@ -105,10 +106,18 @@ fn fitting(text: &str) -> String {
     if text.len() <= MAX_TEXT && text.bytes().all(is_word) { text.into() } else { "?".into() }
 }
 
+/// Accepts names, and identities of clients of authorities, which are longer.
+fn client(text: &str) -> String {
+    match check_identity(text) {
+        Ok(()) => text.into(),
+        Err(_) => fitting(text),
+    }
+}
+
 /// Accepts names, numbers and separators. A text that is too long is cut, and ends with the hash of the whole
 /// text.
 fn described(text: &str) -> String {
-    if !text.bytes().all(|b| is_word(b) || b" =,:*?+".contains(&b)) {
+    if !text.bytes().all(|b| is_word(b) || b" =,:/*?+".contains(&b)) {
         return "?".into();
     }
     if text.len() <= MAX_DETAIL {

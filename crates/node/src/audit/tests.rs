@@ -61,6 +61,17 @@ fn an_untouched_log_verifies_and_goes_on_where_it_ended() {
 }
 
 #[test]
+fn the_identity_of_a_client_is_written_whole_and_no_free_text_is() {
+    let long = format!("spiffe://corp.example/{}", "a".repeat(200));
+    let shown =
+        |client: &str| Line::new(&Event { client, ..event("k") }, String::new(), (0, [0; 32]), 0).client;
+    assert_eq!([shown("alice"), shown(&long), shown("dns:web.example")], ["alice", &long, "dns:web.example"]);
+    for text in ["spiffe://corp.example/a b", "http://corp.example/a", "a b", &format!("{long}{long}")] {
+        assert_eq!(shown(text), "?");
+    }
+}
+
+#[test]
 fn an_altered_line_is_named_whatever_was_altered() {
     let (_dir, path, _) = log();
     let before = lines(&path);

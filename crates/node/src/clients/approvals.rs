@@ -24,7 +24,8 @@ use polyclave_config::{Moment, NodeOperation};
 use polyclave_store::{ApprovedReshare, KeyState, Store};
 use polyclave_transport::CertificateDer;
 
-use crate::clients::rules::{Client, Rules};
+use crate::clients::client::Client;
+use crate::clients::rules::Rules;
 use crate::error::of_store;
 
 /// How far in the future an approval may end, in seconds.
@@ -78,7 +79,7 @@ impl Approvals<'_> {
                 "this approval is of something that an operator does, not of a client's request".into(),
             ));
         };
-        if requester.as_slice() != client.certificate.as_ref() {
+        if requester.as_slice() != client.bound() {
             return Err(denied(format!("this approval is for another client than {}", client.name)));
         }
         if **operation != request.operation {

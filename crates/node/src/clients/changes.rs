@@ -1,11 +1,13 @@
 //! How two sets of rules differ, for the audit log: a line for each client, group and rule.
 
-use polyclave_config::{ApprovalRule, Approver, ApproverGroup, ClientPolicy, ClientRule, Group, Rule};
+use polyclave_config::{
+    ApprovalRule, Approver, ApproverGroup, Authority, AuthorityClient, ClientPolicy, ClientRule, Group, Rule,
+};
 
 /// What has changed for one client, group or rule.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    /// The client's name; empty for a group or rule, whose name is in the detail.
+    /// The client's name; empty for anything else, whose name is in the detail.
     pub(super) client: String,
     pub(super) outcome: &'static str,
     pub(super) detail: String,
@@ -14,12 +16,16 @@ pub(super) struct Change {
 /// The fields of an entry with their values.
 type Fields = Vec<(&'static str, String)>;
 
-/// The differences: clients first, in the order of their names, then groups, then rules.
+/// The differences: clients first, in the order of their names, then authorities, groups, and rules.
 pub(super) fn changes(before: &ClientPolicy, after: &ClientPolicy) -> Vec<Change> {
     let clients = |p: &ClientPolicy| p.clients().iter().map(|c| (c.name.clone(), of_client(c))).collect();
     let groups = |p: &ClientPolicy| p.groups().iter().map(|g| (g.name.clone(), of_group(g))).collect();
     let rules = |p: &ClientPolicy| p.rules().iter().map(|r| (r.name.clone(), of_rule(r))).collect();
+    let authorities =
+        |p: &ClientPolicy| p.authorities().iter().map(|a| (a.name.clone(), of_authority(a))).collect();
     let mut all = differences("", clients(before), clients(after));
+    all.extend(differences("authority", authorities(before), authorities(after)));
+    all.extend(differences("authority-client", of_authorities(before), of_authorities(after)));
     all.extend(differences("group", groups(before), groups(after)));
     all.extend(differences("rule", rules(before), rules(after)));
     let approvers =
@@ -89,6 +95,31 @@ fn of_client(client: &ClientRule) -> Fields {
     let next = client.next.as_ref().map(|next| ("next-certificate", hash(next)));
     let fields = [("certificate", hash(&client.certificate))].into_iter().chain(next);
     fields.chain([("rights", list(&client.rights)), ("keys", list(&client.keys))]).collect()
+}
+
+fn of_authority(authority: &Authority) -> Fields {
+    // The log takes names only. Any other path is shown by its hash.
+    let is_plain = authority.file.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b));
+    let file = match is_plain {
+        true => authority.file.clone(),
+        false => format!("blake3:{}", blake3::hash(authority.file.as_bytes()).to_hex()),
+    };
+    vec![("file", file), ("max-hours", authority.max_hours.to_string())]
+}
+
+/// The clients of all authorities.
+fn of_authorities(policy: &ClientPolicy) -> Vec<(String, Fields)> {
+    let of = |authority: &Authority, client: &AuthorityClient| {
+        let fields = vec![
+            ("of", authority.name.clone()),
+            ("identity", client.identity.clone()),
+            ("rights", list(&client.rights)),
+            ("keys", list(&client.keys)),
+        ];
+        (client.name.clone(), fields)
+    };
+    let authorities = policy.authorities().iter();
+    authorities.flat_map(|authority| authority.clients.iter().map(move |c| of(authority, c))).collect()
 }
 
 fn of_approver(approver: &Approver) -> Fields {

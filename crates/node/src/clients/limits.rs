@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -14,12 +14,19 @@ use super::connections::Place;
 /// The longest time for which a client in debt for bytes is delayed at once.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// Beyond so many clients, those that use nothing are forgotten: an authority can vouch for any number.
+const MANY: usize = 10_000;
+/// How long what a client has used counts in its rates.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
 /// What clients use at present, by name.
 pub(crate) struct Clients {
     pub(super) limits: NodeLimits,
     /// How many connections that were refused or given away are still open.
     pub(super) leaving: AtomicUsize,
     now: Mutex<HashMap<String, Account>>,
+    /// How many clients there may be before some are forgotten.
+    prune_beyond: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -81,7 +88,12 @@ pub(super) fn busy(what: String) -> Refusal {
 
 impl Clients {
     pub(crate) fn new(limits: NodeLimits) -> Clients {
-        Clients { limits, leaving: AtomicUsize::new(0), now: Mutex::default() }
+        Clients {
+            limits,
+            leaving: AtomicUsize::new(0),
+            now: Mutex::default(),
+            prune_beyond: AtomicUsize::new(MANY),
+        }
     }
 
     /// Counts a request of a client.
@@ -113,7 +125,19 @@ impl Clients {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<String, Account>> {
-        self.now.lock()
+        let mut now = self.now.lock();
+        if now.len() > self.prune_beyond.load(Relaxed) {
+            now.retain(|_, account| account.is_in_use());
+            self.prune_beyond.store(MANY.max(2 * now.len()), Relaxed);
+        }
+        now
+    }
+}
+
+impl Account {
+    fn is_in_use(&self) -> bool {
+        let counts = |bucket: &Bucket| bucket.at.is_some_and(|at| at.elapsed() < REMEMBERED);
+        !self.connections.is_empty() || self.requests > 0 || counts(&self.calls) || counts(&self.bytes)
     }
 }
 
@@ -134,6 +158,18 @@ mod tests {
         assert!(first.is_ok() && clients.request("alice").is_err() && clients.request("bob").is_ok());
         drop(first);
         assert!(clients.request("alice").is_ok());
+    }
+
+    #[test]
+    fn of_many_clients_those_that_use_nothing_are_forgotten() {
+        let clients = clients(|_| {});
+        let held = clients.request("kept").expect("the first");
+        for number in 0..2 * MANY {
+            drop(clients.request(&format!("client {number}")).expect("one"));
+        }
+        assert!(clients.lock().len() <= MANY + 1);
+        assert!(clients.lock().contains_key("kept"));
+        drop(held);
     }
 
     #[test]

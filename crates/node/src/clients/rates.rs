@@ -14,9 +14,19 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use polyclave_config::{Moment, Rule};
 
+/// Beyond so many counts, those of days before are forgotten.
+const MANY: usize = 10_000;
+
 /// What clients have used, by the rule and the client.
 #[derive(Default)]
-pub(crate) struct Rates(Mutex<HashMap<(String, String), Used>>);
+pub(crate) struct Rates(Mutex<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    by_rule_and_client: HashMap<(String, String), Used>,
+    /// How many there may be before some are forgotten.
+    prune_beyond: usize,
+}
 
 /// What a client has used of a rule.
 #[derive(Default)]
@@ -33,7 +43,12 @@ impl Rates {
     /// whether they were counted.
     pub(crate) fn admit(&self, rule: &Rule, client: &str, amounts: [u64; 2], at: Moment) -> bool {
         let mut all = self.0.lock();
-        let used = all.entry((rule.name.clone(), client.to_owned())).or_default();
+        if all.by_rule_and_client.len() > all.prune_beyond.max(MANY) {
+            // Those of this day count.
+            all.by_rule_and_client.retain(|_, used| used.day >= at.day());
+            all.prune_beyond = 2 * all.by_rule_and_client.len();
+        }
+        let used = all.by_rule_and_client.entry((rule.name.clone(), client.to_owned())).or_default();
         // A clock that is put back must not give anything back.
         if at.hour() > used.hour {
             (used.hour, used.in_hour) = (at.hour(), [0; 2]);
@@ -59,7 +74,7 @@ impl Rates {
 
     /// Forgets the counts of rules that are gone.
     pub(crate) fn keep(&self, rules: &[Rule]) {
-        self.0.lock().retain(|(name, _), _| rules.iter().any(|rule| rule.name == *name));
+        self.0.lock().by_rule_and_client.retain(|(name, _), _| rules.iter().any(|rule| rule.name == *name));
     }
 }
 

@@ -1,26 +1,24 @@
 //! The rules for clients that are in force, what they allow, and how they have changed. Each changed client
 //! gets a line of the audit log, also for changes that were made while no node ran.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use polyclave_api::{Demand, Permission, Reason, Refusal, Right};
 use polyclave_config::{ClientPolicy, ClientRule, Grant, Judgement, Moment, Rule};
 use polyclave_store::Store;
-use polyclave_transport::CertificateDer;
+use polyclave_transport::{CertificateDer, identity_of};
 
 use crate::Result;
 use crate::audit::Event;
 use crate::audit::logbook::Logbook;
+use crate::clients::authorities::{Authorities, AuthorityState, Changed};
 use crate::clients::changes::changes;
+use crate::clients::client::{Client, Known};
 use crate::clients::rates::Rates;
 use crate::error::system;
-
-/// The client that asks.
-pub(crate) struct Client {
-    pub(crate) name: String,
-    pub(crate) certificate: CertificateDer<'static>,
-}
 
 /// The rules for clients that are in force.
 #[derive(Clone)]
@@ -28,12 +26,23 @@ pub(crate) struct Rules(Arc<InForce>);
 
 struct InForce {
     policy: RwLock<ClientPolicy>,
+    authorities: Authorities,
     rates: Rates,
+    /// When the log told last why somebody was refused, and how often it was not told since.
+    told: Mutex<(Option<Instant>, u64)>,
 }
+
+/// At most so often the log tells why a certificate was refused: strangers can show any number of them.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 
 impl Rules {
     pub(crate) fn new(policy: ClientPolicy) -> Rules {
-        Rules(Arc::new(InForce { policy: RwLock::new(policy), rates: Rates::default() }))
+        Rules(Arc::new(InForce {
+            policy: RwLock::new(policy),
+            authorities: Authorities::default(),
+            rates: Rates::default(),
+            told: Mutex::default(),
+        }))
     }
 
     /// The rules themselves.
@@ -41,9 +50,76 @@ impl Rules {
         self.0.policy.read()
     }
 
-    /// The name of the client with a certificate.
-    pub(crate) fn client_of(&self, certificate: &CertificateDer<'_>) -> Option<String> {
-        self.0.policy.read().client_of(certificate).map(str::to_owned)
+    /// The client that shows a certificate, with those that came with it; or why it is none.
+    pub(crate) fn know(&self, shown: &[CertificateDer<'_>]) -> Result<Client, String> {
+        let policy = self.0.policy.read();
+        let certificate = shown.first().ok_or("it has shown no certificate")?;
+        if let Some(name) = policy.client_of(certificate) {
+            return Ok(Client::listed(name, certificate));
+        }
+        if policy.authorities().is_empty() {
+            return Err("its certificate is not listed".into());
+        }
+        let identity =
+            identity_of(certificate).map_err(|why| format!("its certificate is not listed, and {why}"))?;
+        let Some(authority) = policy.authority_of(&identity) else {
+            return Err(format!("no client of an authority has the identity {identity}"));
+        };
+        let (until, edition) =
+            self.0.authorities.verify(authority, shown, SystemTime::now()).map_err(|why| {
+                format!("the certificate of {identity} (authority {}): {why}", authority.name)
+            })?;
+        let chain = shown.iter().map(|certificate| certificate.clone().into_owned()).collect();
+        let known = Known::Signed { authority: authority.name.clone(), chain, until, edition };
+        Ok(Client { name: identity, known })
+    }
+
+    /// The same for the handshake of somebody who calls. The log says why somebody is refused, if the rules
+    /// have authorities: then their operators have to find out what is wrong with a certificate.
+    pub(crate) fn admit(&self, shown: &[CertificateDer<'_>]) -> bool {
+        let Err(why) = self.know(shown) else { return true };
+        if !self.0.policy.read().authorities().is_empty() {
+            let mut told = self.0.told.lock();
+            match told.0.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                true => {
+                    tracing::warn!(why, untold = told.1, "a client was refused for its certificate");
+                    *told = (Some(Instant::now()), 0);
+                }
+                false => told.1 += 1,
+            }
+        }
+        false
+    }
+
+    /// Refuses to go on with a client of an authority whose certificate has ended since it connected, or that
+    /// would not be let in any more. What a listed client may do is judged with each request.
+    pub(crate) fn refuse_ended(&self, client: &Client) -> Result<(), Refusal> {
+        let Known::Signed { chain, until, edition, authority } = &client.known else { return Ok(()) };
+        let ended = |why: String| {
+            Refusal::new(Reason::Busy, format!("{why}; connect again with a valid certificate"))
+        };
+        if SystemTime::now() > *until {
+            return Err(ended(format!("the certificate of {} has ended since it connected", client.name)));
+        }
+        if self.0.authorities.edition() == *edition {
+            return Ok(());
+        }
+        match self.know(chain) {
+            Ok(Client { known: Known::Signed { authority: of, .. }, .. }) if of == *authority => Ok(()),
+            Ok(_) => Err(ended(format!("{} is known in another way now", client.name))),
+            Err(why) => Err(ended(why)),
+        }
+    }
+
+    /// Reads the files of authorities that have changed. They are named from the node's directory on.
+    pub(crate) fn read_authorities(&self, dir: &Path) -> Vec<Changed> {
+        let named = self.0.policy.read().authorities().to_vec();
+        self.0.authorities.look(&named, dir)
+    }
+
+    /// The state of each authority.
+    pub(crate) fn authorities(&self) -> Vec<AuthorityState> {
+        self.0.authorities.states()
     }
 
     /// All clients by their names, with the certificates by which each is known.
@@ -55,13 +131,12 @@ impl Rules {
 
     /// Whether a client may do something with a key that has no mode.
     pub(crate) fn allows(&self, client: &Client, right: Right, key: &str) -> bool {
-        self.0.policy.read().allows(&client.certificate, &Permission::of(right, key), Moment::now())
+        self.0.policy.read().allows(client.asker(), &Permission::of(right, key), Moment::now())
     }
 
     /// Refuses what the rules do not allow now. It counts nothing.
     pub(crate) fn allow(&self, client: &Client, asked: &Permission) -> Result<(), Refusal> {
-        refuse(client, asked, &self.0.policy.read().judge(&client.certificate, asked, Moment::now()))
-            .map(drop)
+        refuse(client, asked, &self.0.policy.read().judge(client.asker(), asked, Moment::now())).map(drop)
     }
 
     /// Counts requests and blocks against the limits of the rules for everything that is asked, before
@@ -76,7 +151,7 @@ impl Rules {
         let (policy, now) = (self.0.policy.read(), Moment::now());
         let mut counted: Vec<&Rule> = Vec::new();
         for asked in asked {
-            let judgement = policy.judge(&client.certificate, asked, now);
+            let judgement = policy.judge(client.asker(), asked, now);
             let grants = refuse(client, asked, &judgement)?;
             let limited = |grant: &Grant<'_>| matches!(grant, Grant::Rule(rule) if rule.is_limited());
             if !grants.iter().all(limited) {
@@ -101,6 +176,7 @@ impl Rules {
         tracing::info!(clients, rules, "rules for clients were read");
         self.0.rates.keep(policy.rules());
         *self.0.policy.write() = policy;
+        self.0.authorities.rules_have_changed();
     }
 
     /// Logs the differences between the rules in force and those that were logged last, and remembers the
@@ -186,7 +262,7 @@ mod tests {
             ..Rule::default()
         };
         policy.set_rule(rule).expect("it fits");
-        let (rules, client) = (Rules::new(policy), Client { name: "alice".into(), certificate });
+        let (rules, client) = (Rules::new(policy), Client::listed("alice", &certificate));
         let asked = ["old", "new"].map(|key| Permission::of(Right::Rewrap, key));
         let outcomes = [(); 3].map(|()| rules.charge(&client, &asked, [1, 0]).is_ok());
         assert_eq!(outcomes, [true, true, false]);

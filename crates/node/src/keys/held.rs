@@ -8,7 +8,8 @@ use polyclave_api::{
 };
 use polyclave_store::{KeyState, Store, StoreError, StoredKey, Which};
 
-use crate::clients::rules::{Client, Rules};
+use crate::clients::client::Client;
+use crate::clients::rules::Rules;
 use crate::computation::key::{Shares, unreadable};
 use crate::error::of_store;
 use crate::keys::names::{Names, Taken};

@@ -17,7 +17,7 @@ use polyclave_protocol::any::AnyServiceSession;
 use polyclave_store::{KeyState, StoredKey};
 
 use super::refusals::{refuse_two_keys, refuse_unchecked};
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::clock::now;
 use crate::computation::modes::StepError;
 use crate::keys::names::Taken;
@@ -99,7 +99,7 @@ fn refusal(message: impl Into<String>) -> Refusal {
 }
 
 fn giver(client: &Client) -> [u8; 32] {
-    blake3::derive_key("polyclave 2026 giver of a component", &client.certificate)
+    blake3::derive_key("polyclave 2026 giver of a component", client.bound())
 }
 
 /// What a request asks of the rules, if the client wants to take back a component that it gave: then the

@@ -7,7 +7,7 @@ use polyclave_protocol::any::AnyServiceSession;
 use super::components::asked_of_giver;
 use super::refusals::key_refusal;
 use super::versions::Description;
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::computation::modes::StepError;
 use crate::keys::states::refuse_return;
 use crate::requests::conversation::Serving;

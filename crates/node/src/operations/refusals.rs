@@ -8,7 +8,7 @@ use polyclave_protocol::catalog;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
 use polyclave_store::StoredKey;
 
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::clock::now;
 use crate::computation::key_circuits::padding;
 use crate::keys::states::refuse_retired;

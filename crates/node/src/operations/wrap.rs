@@ -15,7 +15,7 @@ use super::refusals::{
     refuse_two_keys, refuse_unfit,
 };
 use super::use_key::{Other, Used};
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::computation::circuits::Circuits;
 use crate::computation::key_circuits::padding;
 use crate::computation::modes::{self, StepError, misplaced};

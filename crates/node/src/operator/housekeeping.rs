@@ -30,7 +30,8 @@ const AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How often keys are counted: it takes about 100 ms for 10,000 of them.
 const COUNT_KEYS_EVERY: Duration = Duration::from_secs(300);
 
-/// Ends session keys and components, reloads the policy when its file changes, pings channels, starts an
+/// Ends session keys and components, reloads the policy and the certificates of authorities when their files
+/// change, pings channels, starts an
 /// agreement on common secrets if one is due, orders a refresh if one is due, writes the audit log.
 pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
     let modified = || policy.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -64,6 +65,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
                 }
             }
         }
+        reload::read_authorities(core, dir);
         if pinged.elapsed() >= PING_EVERY {
             pinged = Instant::now();
             core.service.channels.ping();

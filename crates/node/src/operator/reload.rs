@@ -11,6 +11,7 @@ use polyclave_store::Store;
 use crate::Result;
 use crate::audit::Event;
 use crate::clients::approvals::{Approvals, Approved};
+use crate::clients::authorities::Changed;
 use crate::clients::rules::Rules;
 use crate::core::Core;
 use crate::error::system;
@@ -62,6 +63,22 @@ pub(crate) fn log(core: &Core) {
             error = %e,
             "a change of the rules for clients could not be logged; this is tried again"
         );
+    }
+}
+
+/// Reads the files of authorities that have changed, and logs what came into force.
+pub(crate) fn read_authorities(core: &Core, dir: &NodeDir) {
+    log_authorities(core, &core.rules.read_authorities(dir.path()));
+}
+
+/// Logs which certificates of authorities came into force.
+pub(crate) fn log_authorities(core: &Core, changes: &[Changed]) {
+    for Changed { authority, certificates } in changes {
+        let count = certificates.len();
+        tracing::info!(%authority, certificates = count, "the certificates of an authority came into force");
+        let hashes: Vec<String> = certificates.iter().map(|hash| format!("blake3:{hash}")).collect();
+        let detail = format!("authority={authority} certificates={}", hashes.join(","));
+        core.logbook.note(&Event { detail: &detail, ..Event::of_node("authority", "in-force") });
     }
 }
 

@@ -10,7 +10,7 @@ use polyclave_api::{
 };
 use polyclave_store::Store;
 
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::clock::now;
 use crate::core::{Core, PairState, Slow};
 use crate::keys::states::state_at;

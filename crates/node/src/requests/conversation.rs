@@ -19,7 +19,7 @@ use polyclave_traces::part;
 use polyclave_transport::TlsNet;
 
 use crate::clients::approvals::Approved;
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::computation::circuits::Circuits;
 use crate::computation::modes::StepError;
 use crate::computation::progress::Progress;

@@ -10,7 +10,7 @@ use polyclave_protocol::dealt::HeldSeeds;
 use polyclave_protocol::service::ServiceConfig;
 
 use crate::clients::approvals::Approved;
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::computation::modes::{StepError, misplaced};
 use crate::error::refuse_damaged;
 use crate::keys::names::Taken;
@@ -142,9 +142,9 @@ impl Plan {
         let mut draft = Draft { service, client, asked: &asked, taken: None };
         let planned = operation.plan(&mut draft)?;
         let taken = draft.taken;
-        let certificate = &client.certificate;
+        let who = client.bound();
         let mut hasher = blake3::Hasher::new_derive_key("polyclave 2026 request of a client");
-        hasher.update(&(certificate.len() as u64).to_le_bytes()).update(certificate).update(bytes);
+        hasher.update(&(who.len() as u64).to_le_bytes()).update(who).update(bytes);
         let (ticket, digest) = (ticket(client, &request.id), hasher.finalize().into());
         if is_first_try {
             service.rules.charge(client, &asked, [1, 0])?;
@@ -216,5 +216,5 @@ impl<'a> Draft<'a> {
 /// Identifies a client's request among the nodes.
 pub(crate) fn ticket(client: &Client, id: &[u8; 16]) -> Ticket {
     let mut ticket = blake3::Hasher::new_derive_key("polyclave 2026 ticket of a request");
-    ticket.update(id).update(&client.certificate).finalize().into()
+    ticket.update(id).update(client.bound()).finalize().into()
 }

@@ -12,8 +12,9 @@ use polyclave_store::Store;
 
 use crate::FaultInjection;
 use crate::clients::approvals::Approvals;
+use crate::clients::client::Client;
 use crate::clients::limits::Clients;
-use crate::clients::rules::{Client, Rules};
+use crate::clients::rules::Rules;
 use crate::computation::circuits::Library;
 use crate::keys::held::Keys;
 use crate::material::state::Material;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use polyclave_api::{Describe, MAX_RANDOM, Reason, Refusal, Reply, operations};
 use polyclave_protocol::session::random_bytes;
 
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::core::Core;
 
 /// This node's part.

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::Result;
 use crate::audit::{BEGUN, Event};
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::core::Core;
 use crate::error::stops;
 use crate::operator::report::report;
@@ -66,23 +66,26 @@ pub(crate) fn receive_clients(
 
 /// Serves one client's requests, one after the other, until the client leaves.
 fn serve_client(core: &Arc<Core>, caller: Caller) {
-    let Caller { certificate, mut net, from, .. } = caller;
-    let Some(name) = core.rules.client_of(&certificate) else { return };
+    let Caller { certificates, mut net, from, .. } = caller;
+    let Ok(client) = core.rules.know(&certificates) else { return };
     let party = core.members.client();
-    let connection = match core.service.clients.connection(&name) {
+    let connection = match core.service.clients.connection(&client.name) {
         Ok(held) => held,
         Err(refusal) => {
             core.members.refuse(&mut net, &refusal);
             return linger(core, &mut net);
         }
     };
-    tracing::debug!(client = %name, %from, "connected");
+    tracing::debug!(client = %client.name, %from, "connected");
     net.set_idle_limit(SLOW_CLIENT);
-    let client = Client { name, certificate };
     let (mut quiet_since, mut watches) = (Instant::now(), false);
     while !core.threads.is_stopping() && quiet_since.elapsed() < IDLE_CLIENT {
         if connection.is_given_away() {
             return give_away(core, &client.name, &mut net);
+        }
+        if let Err(refusal) = core.rules.refuse_ended(&client) {
+            core.members.refuse(&mut net, &refusal);
+            return linger(core, &mut net);
         }
         match net.wait(net.members(), IDLE_LOOK) {
             Ok(Some(_)) => {}
@@ -99,6 +102,10 @@ fn serve_client(core: &Arc<Core>, caller: Caller) {
         net.set_deadline(None);
         if core.threads.is_stopping() {
             return core.members.refuse(&mut net, &stops(core.members.me));
+        }
+        if let Err(refusal) = core.rules.refuse_ended(&client) {
+            core.members.refuse(&mut net, &refusal);
+            return linger(core, &mut net);
         }
         if !answer(core, &client, (&bytes, until), &mut net, &mut watches) {
             return linger(core, &mut net);

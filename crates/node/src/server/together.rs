@@ -19,7 +19,7 @@ use polyclave_traces::part;
 use polyclave_transport::TlsNet;
 
 use crate::audit::{BEGUN, Event};
-use crate::clients::rules::Client;
+use crate::clients::client::Client;
 use crate::core::Core;
 use crate::error::stops;
 use crate::material::refresh::{HeldOff, REFRESHING};

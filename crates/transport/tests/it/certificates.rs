@@ -90,7 +90,7 @@ fn nobody_starts_with_a_certificate_outside_its_time() {
         let endpoint = Endpoint::bind("127.0.0.1:0", identity.clone(), PATIENT).expect("a free port");
         let list = [identity.certificate(), certificate()];
         let list = list.map(|certificate| PeerAddress { address: "127.0.0.1:1".into(), certificate });
-        let admits = Arc::new(|_: &polyclave_transport::CertificateDer<'_>| true);
+        let admits = Arc::new(|_: &[polyclave_transport::CertificateDer<'_>]| true);
         let ends = [
             cluster.try_start(0).err(),
             endpoint.join(Party(0), &list).err(),

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod authorities;
 mod certificates;
 mod clients;
 mod exchange;

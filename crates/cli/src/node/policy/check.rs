@@ -4,7 +4,7 @@ use polyclave_api::Permission;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use polyclave_config::{Judgement, Moment};
+use polyclave_config::{Asker, ClientPolicy, Judgement, Moment};
 
 use super::Source;
 use crate::names::{parse_mode, parse_right};
@@ -20,7 +20,7 @@ pub struct Arguments {
     #[command(flatten)]
     source: Source,
 
-    /// The client's name
+    /// The client's name; of a client of an authority, its identity
     #[arg(long, value_name = "N")]
     client: String,
 
@@ -57,10 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let asked = Permission { mode, owner, ..Permission::of(parse_right(&arguments.right)?, &arguments.key) };
     let at = arguments.at.unwrap_or_else(Moment::now);
     let name = &arguments.client;
-    let Some(client) = policy.client_named(name) else {
-        bail!("there is no client '{name}' in these rules; it may do nothing")
-    };
-    let judgement = policy.judge(&client.certificate, &asked, at);
+    let judgement = policy.judge(asker(&policy, name)?, &asked, at);
     let allowed = judgement.is_allowed();
     let needs = policy.approvals_for(std::slice::from_ref(&asked));
     let needs: Vec<String> = needs
@@ -99,4 +96,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         needs.iter().for_each(|needed| say!("  needs approval: {needed}"));
     }
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// A client by its name, or by the identity that an authority vouches for.
+fn asker<'p>(policy: &'p ClientPolicy, name: &'p str) -> Result<Asker<'p>> {
+    if let Some(client) = policy.client_named(name) {
+        return Ok(Asker::Listed(&client.certificate));
+    }
+    if let Some(of) = policy.authority_of(name) {
+        return Ok(Asker::Signed { authority: &of.name, identity: name });
+    }
+    if let Some(clients) = policy.authority_client_named(name) {
+        bail!("'{name}' are clients of an authority; give the identity of one, such as {}", clients.identity)
+    }
+    bail!("there is no client '{name}' in these rules; it may do nothing")
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use polyclave_config::{ClientPolicy, Rule, patterns_overlap};
+use polyclave_config::{ClientPolicy, Entry, Rule, patterns_overlap};
 use serde::Serialize;
 
 use super::Source;
@@ -53,7 +53,9 @@ struct Row {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let policy = arguments.source.load()?;
     if let Some(client) = &arguments.client {
-        ensure!(policy.client_named(client).is_some(), "there is no client '{client}' in these rules");
+        let is_known =
+            policy.client_named(client).is_some() || policy.authority_client_named(client).is_some();
+        ensure!(is_known, "there is no client '{client}' in these rules");
     }
     let about = |keys: &[String]| arguments.key.as_ref().is_none_or(|key| patterns_overlap(keys, key));
     let rows = rows(&policy, arguments.client.as_deref(), about);
@@ -74,13 +76,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn rows(policy: &ClientPolicy, only: Option<&str>, about: impl Fn(&[String]) -> bool) -> Vec<Row> {
+    let listed = policy
+        .clients()
+        .iter()
+        .map(|c| (c.name.clone(), Entry { name: &c.name, rights: &c.rights, keys: &c.keys }));
+    let vouched = policy.authorities().iter().flat_map(|authority| &authority.clients).map(|c| {
+        (format!("{} ({})", c.name, c.identity), Entry { name: &c.name, rights: &c.rights, keys: &c.keys })
+    });
     let mut rows = Vec::new();
-    for client in policy.clients().iter().filter(|client| only.is_none_or(|name| name == client.name)) {
-        if !client.rights.is_empty() && about(&client.keys) {
+    for (shown, client) in listed.chain(vouched).filter(|(_, c)| only.is_none_or(|name| name == c.name)) {
+        if !client.rights.is_empty() && about(client.keys) {
             rows.push(Row {
-                client: client.name.clone(),
+                client: shown.clone(),
                 effect: "allow",
-                rights: words(&client.rights),
+                rights: words(client.rights),
                 keys: client.keys.join(", "),
                 modes: "all".into(),
                 when: "always".into(),
@@ -88,9 +97,9 @@ fn rows(policy: &ClientPolicy, only: Option<&str>, about: impl Fn(&[String]) -> 
                 rule: "(its entry)".into(),
             });
         }
-        for rule in policy.rules_for(&client.name).filter(|rule| about(&rule.keys)) {
+        for rule in policy.rules_for(client.name).filter(|rule| about(&rule.keys)) {
             rows.push(Row {
-                client: client.name.clone(),
+                client: shown.clone(),
                 effect: if rule.deny { "deny" } else { "allow" },
                 rights: words(&rule.rights),
                 keys: rule.keys.join(", "),

@@ -11,6 +11,7 @@ use polyclave_store::Quarantine;
 use polyclave_transport::CertificateDer;
 use serde::{Deserialize, Serialize};
 
+use crate::clients::authorities::AuthorityState;
 use crate::core::{Core, PairState};
 use crate::operator::certificates::{self, CertificateEnd};
 use crate::peers::registry::Program;
@@ -70,6 +71,9 @@ pub struct Status {
     /// When certificates end: its own, and those of its peers and clients. The first ones come first.
     #[serde(default)]
     pub certificates: Vec<CertificateEnd>,
+    /// The authorities that vouch for clients.
+    #[serde(default)]
+    pub authorities: Vec<AuthorityState>,
     /// Number of keys.
     pub keys: u64,
     /// How often it was started.
@@ -189,6 +193,7 @@ impl Core {
             programs: self.programs(),
             features: self.members.features().names().into_iter().map(str::to_owned).collect(),
             certificates: certificates::ends(&self.dates, &self.rules, self.warn_days),
+            authorities: self.rules.authorities(),
             keys: status.keys,
             starts: self.incarnation.number,
             prepared: status.prepared,

@@ -39,7 +39,8 @@ impl Serving<'_, '_> {
             self.context.refuse_outlived(&self.service.material)?;
             let blocks = admit(&step)?;
             if let Some(info) = paid_by {
-                // The policy may have changed since the request began.
+                // The policy may have changed since the request began, and the client's certificate ended.
+                self.service.rules.refuse_ended(self.client)?;
                 self.asked.iter().try_for_each(|asked| self.service.rules.allow(self.client, asked))?;
                 self.refuse_retired_since(info)?;
                 self.service.pay((self.client, &self.asked), info, blocks, serving)?;

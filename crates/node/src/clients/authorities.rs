@@ -1,0 +1,172 @@
+//! The certificates of authorities that are in force at this node, from their files.
+//!
+//! A file that changes is read again. If it cannot be, what it said before stays in force, and the log and
+//! `node status` say so. An authority whose file could never be read vouches for nobody.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::RwLock;
+use polyclave_config::Authority;
+use polyclave_transport::{Anchors, CertificateDer};
+use serde::{Deserialize, Serialize};
+
+/// An authority of a node's rules, for its operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthorityState {
+    /// Its name.
+    pub name: String,
+    /// How many certificates of it are in force.
+    pub certificates: usize,
+    /// The last moment at which one of them is valid, in seconds since 1970; 0 if there is none.
+    pub ends: u64,
+    /// Why its file is not taken, as it is now.
+    pub problem: Option<String>,
+}
+
+/// The certificates in force.
+#[derive(Default)]
+pub(super) struct Authorities(RwLock<InForce>);
+
+#[derive(Default)]
+struct InForce {
+    /// Another one after each change.
+    edition: u64,
+    by_name: BTreeMap<String, Held>,
+}
+
+/// What is held of a file.
+#[derive(Clone, Default)]
+struct Held {
+    /// The file, as the rules name it.
+    file: String,
+    stamp: Option<Stamp>,
+    anchors: Option<Anchors>,
+    problem: Option<String>,
+}
+
+/// By what a changed file is noticed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    modified: SystemTime,
+    bytes: u64,
+    file: (u64, u64),
+}
+
+/// Certificates of an authority that came into force, or are in force no longer.
+pub(crate) struct Changed {
+    pub(crate) authority: String,
+    /// BLAKE3 of each certificate that is in force now, in hexadecimal.
+    pub(crate) certificates: Vec<String>,
+}
+
+impl Authorities {
+    /// The edition of what is in force.
+    pub(super) fn edition(&self) -> u64 {
+        self.0.read().edition
+    }
+
+    /// Has every client of an authority judged anew: the rules have changed.
+    pub(super) fn rules_have_changed(&self) {
+        self.0.write().edition += 1;
+    }
+
+    /// Until when a chain is good for a client of an authority, and the edition that was asked.
+    pub(super) fn verify(
+        &self,
+        authority: &Authority,
+        chain: &[CertificateDer<'_>],
+        now: SystemTime,
+    ) -> Result<(SystemTime, u64), String> {
+        let in_force = self.0.read();
+        // The rules may name another file that was not read yet.
+        let held = in_force.by_name.get(&authority.name).filter(|held| held.file == authority.file);
+        let anchors = held.and_then(|held| held.anchors.as_ref());
+        let anchors =
+            anchors.ok_or_else(|| "no certificate of the authority could be read yet".to_owned())?;
+        Ok((anchors.verify(chain, authority.longest(), now)?, in_force.edition))
+    }
+
+    /// Reads the files that have changed, of the authorities that the rules name.
+    pub(super) fn look(&self, named: &[Authority], dir: &Path) -> Vec<Changed> {
+        // Strangers' handshakes go on meanwhile with what is in force.
+        let mut before = self.0.read().by_name.clone();
+        let mut changes = Vec::new();
+        let mut now = BTreeMap::new();
+        for authority in named {
+            let held = before.remove(&authority.name).filter(|held| held.file == authority.file);
+            let mut held = held.unwrap_or_else(|| Held { file: authority.file.clone(), ..Held::default() });
+            let was = held.anchors.clone();
+            held.read_again(authority, dir);
+            if held.anchors != was {
+                changes.push(held.changed(&authority.name));
+            }
+            now.insert(authority.name.clone(), held);
+        }
+        changes.extend(
+            before
+                .iter()
+                .filter(|(_, gone)| gone.anchors.is_some())
+                .map(|(name, _)| Changed { authority: name.clone(), certificates: Vec::new() }),
+        );
+        let mut in_force = self.0.write();
+        in_force.by_name = now;
+        in_force.edition += u64::from(!changes.is_empty());
+        changes
+    }
+
+    /// The state of each.
+    pub(super) fn states(&self) -> Vec<AuthorityState> {
+        let in_force = self.0.read();
+        let of = |(name, held): (&String, &Held)| AuthorityState {
+            name: name.clone(),
+            certificates: held.anchors.as_ref().map_or(0, |anchors| anchors.certificates().count()),
+            ends: held.anchors.as_ref().and_then(Anchors::ends).map_or(0, seconds),
+            problem: held.problem.clone(),
+        };
+        in_force.by_name.iter().map(of).collect()
+    }
+}
+
+impl Held {
+    fn read_again(&mut self, authority: &Authority, dir: &Path) {
+        let stamp = stamp(&authority.path(dir));
+        if stamp.is_some() && stamp == self.stamp {
+            return;
+        }
+        self.stamp = stamp;
+        let problem = match authority.load(dir) {
+            Ok(anchors) => {
+                self.anchors = Some(anchors);
+                None
+            }
+            Err(e) => Some(e.to_string()),
+        };
+        if let Some(why) = problem.as_ref().filter(|why| self.problem.as_ref() != Some(why)) {
+            let keeps = if self.anchors.is_some() {
+                "its certificates of before stay in force"
+            } else {
+                "it vouches for nobody"
+            };
+            tracing::error!(authority = %authority.name, why, "the file of an authority is not taken; {keeps}");
+        }
+        self.problem = problem;
+    }
+
+    fn changed(&self, name: &str) -> Changed {
+        let certificates = self.anchors.iter().flat_map(Anchors::certificates);
+        let hash = |certificate: &CertificateDer<'_>| blake3::hash(certificate).to_hex().to_string();
+        Changed { authority: name.into(), certificates: certificates.map(|c| hash(c)).collect() }
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = path.metadata().ok()?;
+    Some(Stamp { modified: found.modified().ok()?, bytes: found.len(), file: (found.dev(), found.ino()) })
+}
+
+fn seconds(moment: SystemTime) -> u64 {
+    moment.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+}
