@@ -72,7 +72,7 @@ fn a_greeting_that_is_accepted_is_the_one_that_was_due() {
 fn no_certificate_panics_and_its_dates_are_an_answer_or_an_error() {
     let valid = (0..2).map(|_| Identity::generate().expect("made").certificate().to_vec()).collect();
     let words = ["\x17\x0d491231235959Z", "\x18\x0f99991231235959Z", "\x18\x0f00000101000000Z", "\x30\u{80}"];
-    let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(1_800_000_000));
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_000));
     fuzz!("certificates", &words, valid, |bytes: &[u8]| {
         let certificate = CertificateDer::from(bytes);
         within_memory((4 << 20) + 64 * bytes.len(), || {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use polyclave_protocol::Party;
 use polyclave_protocol::any::{AnyServiceConfig, AnySetup};
 use polyclave_protocol::catalog;
 use polyclave_protocol::net::Net;
@@ -37,10 +38,12 @@ pub(super) fn filled(
     if !config.keeps_stock() {
         return Ok(None);
     }
-    let (me, nodes, kinds) = (net.me(), net.parties(), config.kinds(net.me()));
-    let lots = unseeded(|| Lots::permanent(me, nodes, (epoch, BOOT), kinds.clone(), store, config.quorum()))?;
+    let (me, nodes) = (net.me(), net.parties());
+    let of_all: Vec<_> = Party::all(nodes).map(|party| config.kinds(party)).collect();
+    let kinds = || of_all[me.index()].clone();
+    let lots = unseeded(|| Lots::permanent(me, nodes, (epoch, BOOT), kinds(), store, config.quorum()))?;
     let serving = catalog::find(config.name()).and_then(|protocol| protocol.serving.as_ref());
-    let targets = targets(&kinds, serving.map_or(Levels::FEW, |serving| serving.stock));
+    let targets = targets(&of_all, me, serving.map_or(Levels::FEW, |serving| serving.stock));
     for target in &targets {
         let count = match target.kind.purpose {
             Purpose::Inversions | Purpose::All => LOOKUPS,
