@@ -157,8 +157,8 @@ pub struct LatencySettings {
     /// distance.
     pub from_ms: u32,
     /// How many circuits the nodes keep for each cipher that is asked for, about 180 kB each for AES-128,
-    /// 250 kB for Triple DES and 720 kB for HMAC, between two nodes 430, 600 and 1,700 kB; 0 for none. If
-    /// absent as the protocol has it.
+    /// 250 kB for Triple DES and 730 kB for SHA-256, between two nodes 430, 600 and 1,700 kB; of SHA-512 as
+    /// many as take 64 MB; 0 for none. If absent as the protocol has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub circuits: Option<usize>,
 }

@@ -157,8 +157,8 @@ impl Held {
 
     fn changed(&self, name: &str) -> Changed {
         let certificates = self.anchors.iter().flat_map(Anchors::certificates);
-        let hash = |certificate: &CertificateDer<'_>| blake3::hash(certificate).to_hex().to_string();
-        Changed { authority: name.into(), certificates: certificates.map(|c| hash(c)).collect() }
+        let hashes = certificates.map(|certificate| blake3::hash(certificate).to_hex().to_string());
+        Changed { authority: name.into(), certificates: hashes.collect() }
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Circuits {
 /// What is computed under a key.
 pub(crate) enum Own {
     /// Blocks are encrypted.
-    Cipher(OfCipher),
+    Cipher(Box<OfCipher>),
     /// Messages are hashed.
     Hmac(Hashing),
 }
@@ -113,7 +113,7 @@ impl Circuits {
                 let own = OfCipher::new(&cipher, maps);
                 let schedule = &own.key_schedule;
                 let (key, round_keys) = (schedule.inputs()[0].clone(), schedule.outputs()[0].clone());
-                (Own::Cipher(own), key, round_keys)
+                (Own::Cipher(own.into()), key, round_keys)
             }
         };
         let key = key_port(&cipher, &key, maps);
@@ -170,7 +170,7 @@ impl Circuits {
 
     /// Whether a mode could chain blocks.
     pub(crate) fn chains_blocks(&self) -> bool {
-        matches!(&self.own, Own::Cipher(OfCipher { chained: Some(_), .. }))
+        matches!(&self.own, Own::Cipher(own) if own.chained.is_some())
     }
 
     /// The circuits of modes that chain blocks.

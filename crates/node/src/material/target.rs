@@ -131,7 +131,7 @@ mod tests {
         assert!(kinds.iter().all(|kind| kind.purpose == Purpose::Circuits));
         let none = LatencySettings { circuits: Some(0), ..LatencySettings::default() };
         let own = levels("replicated-active", &StockSettings::default(), &none);
-        for target in targets(&[kinds.clone()], Party(0), own) {
+        for target in targets(std::slice::from_ref(&kinds), Party(0), own) {
             assert_eq!((target.items(), target.accepted()), (0, LatencySettings::MOST_CIRCUITS));
         }
         let usual = levels("replicated-active", &StockSettings::default(), &LatencySettings::default());
@@ -148,7 +148,7 @@ mod tests {
         let wanted = StockSettings { aes_blocks: Some(9000), ..usual };
         assert_eq!(levels_in_standby("spdz-tower", &wanted).aes_blocks, 9000);
         let kinds = catalog::service("spdz-tower", 2, 1).expect("it serves").kinds(Party(0));
-        let bytes: usize = targets(&[kinds.clone()], Party(0), pair)
+        let bytes: usize = targets(std::slice::from_ref(&kinds), Party(0), pair)
             .iter()
             .map(|target| target.items() * target.kind.item_bytes)
             .sum();

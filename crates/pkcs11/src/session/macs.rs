@@ -40,8 +40,8 @@ impl Mac {
         let key = usable(session, mechanism, key, flag, usage)?;
         let block = block_of(&key.info.properties.cipher);
         let is_hmac = matches!(entry(mechanism.kind)?.family, Family::Hmac(_));
-        // Nodes give so many bytes at least. Everybody who may list keys sees the first bytes of one code: the
-        // check value.
+        // Nodes give so many bytes at least. Everybody who may list keys sees the first bytes of one code:
+        // the check value.
         let least = if is_hmac { LEAST_CODE } else { 1 };
         let bytes = match mechanism.parameter {
             Parameter::Length(bytes) if (least..=block).contains(&bytes) => bytes,

@@ -223,8 +223,8 @@ impl Model {
         Ok(())
     }
 
-    /// A use of so many blocks in `ecb` was refused because the budget is spent, though nothing has gone wrong:
-    /// each use was paid for once.
+    /// A use of so many blocks in `ecb` was refused because the budget is spent, though nothing has gone
+    /// wrong: each use was paid for once.
     pub(super) fn note_spent_exactly(&self, key: &str, blocks: u64) -> Result<()> {
         let Some(known) = self.keys.get(key).filter(|known| known.names.len() == 1) else { return Ok(()) };
         let spent = known.versions.get(&1).map_or(0, |version| version.spent);

@@ -11,8 +11,8 @@ pub struct Plan {
     pub kind: Kind,
     /// How long it lasts.
     pub length: Duration,
-    /// How many nights are in it, at equal distances: all machines are suspended then, and all clocks go on by
-    /// a day.
+    /// How many nights are in it, at equal distances: all machines are suspended then, and all clocks go on
+    /// by a day.
     pub nights: u32,
     /// Clients that work at the same time.
     pub clients: u16,

@@ -179,8 +179,10 @@ impl<'c> Requests<'c> {
 
     /// Deletes the keys that requests made.
     pub(super) fn delete_made(&self) -> Result<()> {
-        (0..self.made.load(Relaxed))
-            .try_for_each(|number| Ok(drop(self.client.delete(&made(&self.name, number))?)))
+        for number in 0..self.made.load(Relaxed) {
+            self.client.delete(&made(&self.name, number))?;
+        }
+        Ok(())
     }
 
     fn handle(&self, kind: Kind) -> Result<&KeyHandle<'c>> {
