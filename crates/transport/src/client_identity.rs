@@ -37,6 +37,9 @@ pub fn identity_of(certificate: &CertificateDer<'_>) -> Result<String, String> {
     let names = parsed.subject_alternative_name();
     let names = names.map_err(|_| "its alternative names cannot be read, or are there twice".to_owned())?;
     let names = names.map_or(&[][..], |extension| &extension.value.general_names[..]);
+    if names.iter().any(|name| matches!(name, GeneralName::Invalid(..))) {
+        return Err("one of its alternative names cannot be read".into());
+    }
     let uris: Vec<&str> = names
         .iter()
         .filter_map(|name| if let GeneralName::URI(uri) = name { Some(*uri) } else { None })

@@ -8,8 +8,11 @@ use std::process::ExitCode;
 use anyhow::{Result, bail, ensure};
 use polyclave_api::Right;
 use polyclave_config::{
-    ClientCard, ClientPolicy, ClientSuccession, Day, Hours, Moment, Rule, certificate_fingerprint,
+    AuthorityClient, ClientCard, ClientPolicy, ClientSuccession, Day, Hours, Moment, Rule,
+    certificate_fingerprint,
 };
+
+use polyclave_transport::identity_of;
 
 use super::policy::refuse_unapproved;
 use crate::names::{parse_days, parse_modes, parse_rights, words};
@@ -266,9 +269,34 @@ pub fn revoke(arguments: &RevokeArguments) -> Result<ExitCode> {
     let dir = super::open(&arguments.dir)?;
     let mut policy = dir.policy()?;
     refuse_unapproved(&policy)?;
-    policy.revoke(&arguments.client)?;
+    let (client, node) = (&arguments.client, &dir.settings().name);
+    let listed = policy.client_named(client).map(|listed| identity_of(&listed.certificate));
+    if let Some(entry) = policy.authority_client_named(client)
+        && let Some(other) = other_that_fits(&policy, client, &entry.identity)
+    {
+        bail!(
+            "{client} stays at {node}: its identity is one of {}, too, so it would go on with the rights of that entry, without the rules \
+             that deny something to {client}. Deny it everything by a rule with deny = true for {client} in clients.toml, or revoke {} first",
+            other.name,
+            other.name
+        );
+    }
+    policy.revoke(client)?;
     dir.save_policy(&policy)?;
-    let node = &dir.settings().name;
-    say!("{} has no rights at {node} any more; revoke it at the other nodes, too", arguments.client);
+    say!("{client} has no rights at {node} any more; revoke it at the other nodes, too");
+    if let Some(Ok(identity)) = listed
+        && let Some(other) = other_that_fits(&policy, client, &identity)
+    {
+        say!(
+            "its certificate names {identity}, though: if an authority has signed it, it goes on as one of {}",
+            other.name
+        );
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Another entry of an authority that an identity fits, or all that a pattern stands for.
+fn other_that_fits<'p>(policy: &'p ClientPolicy, name: &str, identity: &str) -> Option<&'p AuthorityClient> {
+    let entries = policy.authorities().iter().flat_map(|authority| &authority.clients);
+    entries.into_iter().find(|entry| entry.name != name && entry.fits(identity))
 }

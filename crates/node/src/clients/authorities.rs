@@ -90,7 +90,10 @@ impl Authorities {
     }
 
     /// Reads the files that have changed, of the authorities that the rules name.
-    pub(super) fn look(&self, named: &[Authority], dir: &Path) -> Vec<Changed> {
+    /// `are_approved`: whether changes of the rules need approval. It covers the name of a file and not what is
+    /// in it. So then a file in the node's directory is not read: who may write there and nothing else would
+    /// decide who the clients are.
+    pub(super) fn look(&self, named: &[Authority], dir: &Path, are_approved: bool) -> Vec<Changed> {
         // Strangers' handshakes go on meanwhile with what is in force.
         let mut before = self.0.read().by_name.clone();
         let mut changes = Vec::new();
@@ -99,7 +102,7 @@ impl Authorities {
             let held = before.remove(&authority.name).filter(|held| held.file == authority.file);
             let mut held = held.unwrap_or_else(|| Held { file: authority.file.clone(), ..Held::default() });
             let was = held.anchors.clone();
-            held.read_again(authority, dir);
+            held.read_again(authority, dir, are_approved);
             if held.anchors != was {
                 changes.push(held.changed(&authority.name));
             }
@@ -131,13 +134,20 @@ impl Authorities {
 }
 
 impl Held {
-    fn read_again(&mut self, authority: &Authority, dir: &Path) {
-        let stamp = stamp(&authority.path(dir));
+    fn read_again(&mut self, authority: &Authority, dir: &Path, are_approved: bool) {
+        let path = authority.path(dir);
+        let is_open = are_approved && lies_in(&path, dir);
+        let stamp = if is_open { None } else { stamp(&path) };
         if stamp.is_some() && stamp == self.stamp {
             return;
         }
         self.stamp = stamp;
         let problem = match authority.load(dir) {
+            _ if is_open => Some(format!(
+                "{} is in the node's directory, and changes of the rules need approval: keep it where only those \
+                 may write who may change the rules",
+                path.display()
+            )),
             Ok(anchors) => {
                 self.anchors = Some(anchors);
                 None
@@ -162,6 +172,15 @@ impl Held {
     }
 }
 
+/// Whether a file is in a directory, also over links. One that is not there lies nowhere.
+fn lies_in(path: &Path, dir: &Path) -> bool {
+    let is_named_so = path.starts_with(dir);
+    match (path.canonicalize(), dir.canonicalize()) {
+        (Ok(path), Ok(dir)) => is_named_so || path.starts_with(dir),
+        _ => is_named_so,
+    }
+}
+
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = path.metadata().ok()?;
     Some(Stamp { modified: found.modified().ok()?, bytes: found.len(), file: (found.dev(), found.ino()) })
@@ -169,4 +188,31 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 fn seconds(moment: SystemTime) -> u64 {
     moment.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_rules_need_approval_no_file_of_an_authority_is_read_from_the_nodes_directory() {
+        let [dir, other] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+        let outside = other.path().join("corp.pem");
+        for path in [&outside, &dir.path().join("corp.pem")] {
+            std::fs::write(path, "no certificate").expect("written");
+        }
+        std::os::unix::fs::symlink(dir.path(), other.path().join("link")).expect("linked");
+        let over_a_link = other.path().join("link/corp.pem");
+        let problem = |file: &Path, are_approved: bool| {
+            let authorities = Authorities::default();
+            let named = [Authority::new("corp", file.to_str().expect("text"), None)];
+            authorities.look(&named, dir.path(), are_approved);
+            authorities.states().remove(0).problem.expect("it is no PEM")
+        };
+        for inside in [Path::new("corp.pem"), &dir.path().join("corp.pem"), &over_a_link] {
+            assert!(problem(inside, true).contains("need approval"), "{}", inside.display());
+            assert!(!problem(inside, false).contains("need approval"), "{}", inside.display());
+        }
+        assert!(!problem(&outside, true).contains("need approval"));
+    }
 }

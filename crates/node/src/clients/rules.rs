@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use polyclave_api::{Demand, Permission, Reason, Refusal, Right};
-use polyclave_config::{ClientPolicy, ClientRule, Grant, Judgement, Moment, Rule};
+use polyclave_config::{ClientPolicy, ClientRule, Grant, Judgement, Moment, NodeOperation, Rule};
 use polyclave_store::Store;
 use polyclave_transport::{CertificateDer, identity_of};
 
@@ -113,8 +113,12 @@ impl Rules {
 
     /// Reads the files of authorities that have changed. They are named from the node's directory on.
     pub(crate) fn read_authorities(&self, dir: &Path) -> Vec<Changed> {
-        let named = self.0.policy.read().authorities().to_vec();
-        self.0.authorities.look(&named, dir)
+        let (named, are_approved) = {
+            let policy = self.0.policy.read();
+            let are_approved = !policy.approvals_for_node(NodeOperation::Policy).is_empty();
+            (policy.authorities().to_vec(), are_approved)
+        };
+        self.0.authorities.look(&named, dir, are_approved)
     }
 
     /// The state of each authority.
