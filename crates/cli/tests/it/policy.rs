@@ -1,5 +1,7 @@
 //! Rules for clients, as an operator writes, tries and lists them. No node runs.
 
+use polyclave_harness::authority::Authority;
+
 use super::common::Place;
 
 /// Three nodes, and a client that may do everything.
@@ -112,6 +114,29 @@ fn a_group_shares_rules_and_revoking_takes_all() {
         place.fails(&format!("node policy check try/node-1 {asked}")).contains("there is no client 'carol'")
     );
     check(&place, 0, "try/node-1 --client bob --right mac --key m1");
+}
+
+/// It would go on with the rights of the other entry, and without the rules that denied something to its own.
+#[test]
+fn clients_of_an_authority_are_not_revoked_while_another_entry_fits_them() {
+    let place = place();
+    place.write("corp.pem", Authority::new("corp").pem().as_bytes());
+    place.run("node authority add try/node-1 corp corp.pem");
+    let allow = |name: &str, identity: &str| {
+        place.run(&format!(
+            "node authority allow try/node-1 corp --name {name} --identity {identity} --rights mac --keys m?"
+        ))
+    };
+    allow("all", "spiffe://corp.example/*");
+    allow("web", "spiffe://corp.example/web");
+    let before = place.read("try/node-1/clients.toml");
+    let message = place.fails("node revoke try/node-1 web");
+    assert!(message.contains("its identity is one of all, too"), "{message}");
+    assert_eq!(place.read("try/node-1/clients.toml"), before);
+    place.run("node revoke try/node-1 all");
+    place.run("node revoke try/node-1 web");
+    let asked = "--client spiffe://corp.example/web --right mac --mode cmac --key m1";
+    place.fails(&format!("node policy check try/node-1 {asked}"));
 }
 
 #[test]

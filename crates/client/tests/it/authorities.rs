@@ -210,8 +210,8 @@ impl Read for Paused {
 #[test]
 fn no_connection_outlives_its_certificate_and_a_client_goes_on_with_the_one_that_its_agent_wrote() {
     let corp = Corp::start();
-    let short = corp.authority.sign(&changed(|p| within(p, -60, 20)));
-    let ends = Instant::now() + Duration::from_secs(21);
+    let short = corp.authority.sign(&changed(|p| within(p, -60, 14)));
+    let ends = Instant::now() + Duration::from_secs(15);
     let web = corp.client("web", &short);
     ctr(&web, "k", &data(32)).expect("in time");
     let mut quiet = corp.call(&short);
@@ -269,7 +269,7 @@ fn all_nodes_know_a_client_by_the_same_identity_which_outlasts_its_certificates(
     }
     let web = corp.client("web", &corp.authority.sign(&svid(WEB)));
     corp.cluster.wait_until(|| web.delete("k").is_err_and(|e| e.to_string().contains("needs approval")));
-    let statement = draft(web, |web| web.delete("k"));
+    let statement = draft(&corp.cluster, web, |web| web.delete("k"));
     let mut approval = Approval::new(&statement).expect("encoded");
     sign_approval(&mut approval, &approver).expect("signed");
 
@@ -312,14 +312,15 @@ fn all_nodes_know_a_client_by_the_same_identity_which_outlasts_its_certificates(
     }
 }
 
-fn draft<T>(client: Client, ask: impl Fn(&Client) -> Result<T, Error>) -> Statement {
+/// What a client drafts once all nodes have taken their rules.
+fn draft<T>(cluster: &TestCluster, client: Client, ask: impl Fn(&Client) -> Result<T, Error>) -> Statement {
     let taken = Arc::new(Mutex::new(None));
     let take = taken.clone();
     let drafting = client.drafting(Moment::now().seconds() + 3600, "a test", move |statement| {
         *take.lock() = Some(statement);
         Ok(())
     });
-    assert!(matches!(ask(&drafting), Err(Error::Drafted)));
+    cluster.wait_until(|| matches!(ask(&drafting), Err(Error::Drafted)));
     let statement = taken.lock().take();
     statement.expect("it was drafted")
 }
