@@ -118,12 +118,20 @@ pub struct StockSettings {
     pub aes_blocks: Option<usize>,
     /// Blocks of Triple DES, about 230 kB each; 0 for a cluster that has no keys of it.
     pub des_blocks: Option<usize>,
+    /// Whether material of `spdz-tower` is made from silent transfers: half of the bytes between nodes, more
+    /// computation, and the assumption that learning parity with noise is hard.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub silent_transfers: bool,
 }
 
 impl StockSettings {
     /// With these levels.
     pub fn of(aes_blocks: usize, des_blocks: usize) -> StockSettings {
-        StockSettings { aes_blocks: Some(aes_blocks), des_blocks: Some(des_blocks) }
+        StockSettings {
+            aes_blocks: Some(aes_blocks),
+            des_blocks: Some(des_blocks),
+            ..StockSettings::default()
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -329,7 +337,8 @@ mod tests {
         let some: NodeSettings = text::parse(&format!("{SHORT}[limits]\nchannels = 2\n")).expect("it fits");
         assert_eq!((some.limits.channels, some.limits.connections), (2, 512));
         let some: NodeSettings = text::parse(&format!("{SHORT}[stock]\naes_blocks = 8\n")).expect("it fits");
-        assert_eq!(some.stock, StockSettings { aes_blocks: Some(8), des_blocks: None });
+        let eight = StockSettings { aes_blocks: Some(8), ..StockSettings::default() };
+        assert_eq!(some.stock, eight);
         let some: NodeSettings =
             text::parse(&format!("{SHORT}[refresh]\nevery_days = 30\n")).expect("it fits");
         assert_eq!(some.refresh.every_days, Some(30));

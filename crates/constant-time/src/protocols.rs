@@ -12,6 +12,7 @@ use polyclave_field::{Gf2_40, Gf2_64, Gf2_128, MacField};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 use polyclave_protocol::evaluate::{evaluate, prepare, release};
 use polyclave_protocol::net::Net;
+use polyclave_protocol::ot::{Pairs, Shape, Silent, Wanted};
 use polyclave_protocol::protocol::{Input, Owner, ProtocolConfig, Session, SharedValue};
 use polyclave_protocol::release::{Checked, Released, Unverified};
 use polyclave_protocol::replicated::{
@@ -19,6 +20,7 @@ use polyclave_protocol::replicated::{
     ReplicatedFourConfig,
 };
 use polyclave_protocol::service::{ServiceConfig, ServiceSession};
+use polyclave_protocol::session::random_bytes;
 use polyclave_protocol::session::{HandshakeParameters, greet, hello};
 use polyclave_protocol::shamir::{self, Inversion, ShamirActiveConfig, ShamirConfig, Structure, Tables};
 use polyclave_protocol::spdz::{self, GarbledAuthenticatedConfig, LookupMethod, Packing, SpdzConfig};
@@ -56,6 +58,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("tinyot: unit vectors and circuits", tinyot),
     ("rotation: records and unit vectors", rotation),
     ("rotation: records of three parties", rotation_among_three),
+    ("silent transfers: a batch, and blocks of both widths", silent),
     ("lut: tables made ahead and tables sent online", lut),
     ("garbled: half gates and three halves", garbled),
     ("projection: long labels", || projection(Labels::Long)),
@@ -508,6 +511,24 @@ fn tinyot() {
     };
     let ways = [tinytable::PreprocessingMethod::Demux, tinytable::PreprocessingMethod::Circuit].map(config);
     evaluated(&ways, Setup::Public, &[lookup(small())]);
+}
+
+fn silent() {
+    run_parties(2, |net| {
+        let mut delta = [0; 16];
+        random_bytes(&mut delta)?;
+        let delta = u128::from_le_bytes(delta) | 1;
+        let mut pairs = Pairs::setup(b"silent", delta, Shape::new(128, 2)?, net)?;
+        let mut choices = [0; 8];
+        random_bytes(&mut choices)?;
+        let rows: Vec<&[u8]> =
+            Party::all(2).map(|p| if p == net.me() { &[][..] } else { &choices }).collect();
+        let wanted = [128, 64].map(|columns| Wanted { choices: &rows, count: 64, columns });
+        let made = Silent::new(b"silent", &pairs)?.extend(&mut pairs, wanted, net)?;
+        let peer = net.me().peers(2).next().expect("there are two");
+        let mut sums = [0; 8];
+        made[1].received[peer.index()].add_words(8, 0, &mut sums)
+    });
 }
 
 fn lut() {

@@ -71,9 +71,15 @@ impl AesSum {
     pub fn hash_each(&self, blocks: &mut [u128]) {
         match &self.rounds {
             Rounds::Portable(cipher) => hash_each_portable(cipher, blocks),
-            // SAFETY: this variant exists only where AES-NI was detected.
+            // SAFETY: these variants exist only where their instructions were detected, those of `vaes256`
+            // with both.
             #[cfg(target_arch = "x86_64")]
-            Rounds::Registers(_, keys) => unsafe { aesni::hash_each(keys, blocks) },
+            Rounds::Registers(isa, keys) => unsafe {
+                match isa {
+                    AesIsa::Vaes512 | AesIsa::Vaes256 => vaes256::hash_each(keys, blocks),
+                    _ => aesni::hash_each(keys, blocks),
+                }
+            },
         }
     }
 }

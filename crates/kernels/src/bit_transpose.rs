@@ -19,10 +19,22 @@ pub(crate) use portable::turned;
 use crate::isa::Isa;
 
 /// A word for the bits of as many columns.
-pub trait Block: sealed::Block {}
+pub trait Block: sealed::Block {
+    /// The lowest bits of a block of 128.
+    fn lowest(block: u128) -> Self;
+}
 
-impl Block for u64 {}
-impl Block for u128 {}
+impl Block for u64 {
+    fn lowest(block: u128) -> u64 {
+        block as u64
+    }
+}
+
+impl Block for u128 {
+    fn lowest(block: u128) -> u128 {
+        block
+    }
+}
 
 mod sealed {
     use core::ops::{BitOrAssign, Shl};

@@ -76,6 +76,16 @@ pub struct Running {
     pub(crate) service: Arc<Service>,
 }
 
+/// The cluster's protocol, as this node's settings have it.
+fn service(dir: &NodeDir, cluster: &Cluster) -> Result<AnyServiceConfig> {
+    match dir.settings().stock.silent_transfers {
+        true => catalog::silent_service(cluster.protocol(), cluster.nodes()).map_err(|e| {
+            Error::Misuse(format!("{e}; remove silent_transfers under [stock] in this node's node.toml"))
+        }),
+        false => catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold()),
+    }
+}
+
 impl Running {
     /// Starts the node of a directory.
     pub fn start(dir: NodeDir) -> Result<Running> {
@@ -104,7 +114,7 @@ impl Running {
         })?;
         let store = open_store(&dir)?;
         let cluster = of_worker(&dir, reshare::settle(&dir, cluster, &store)?, &store)?;
-        catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold())
+        service(&dir, &cluster)
             .and_then(|config| start((dir, store), cluster.clone(), config, faults))
             .map_err(|e| named(e, &cluster))
     }

@@ -95,6 +95,12 @@ pub fn service(name: &str, nodes: usize, threshold: usize) -> Result<AnyServiceC
     find(name).filter(|descriptor| descriptor.serves()).ok_or_else(unknown)?.service(nodes, threshold)
 }
 
+/// The same with [silent transfers](crate::ot::Silent).
+pub fn silent_service(name: &str, nodes: usize) -> Result<AnyServiceConfig> {
+    let unknown = || Error::Misuse(format!("nodes cannot serve with a protocol '{name}'"));
+    find(name).ok_or_else(unknown)?.silent_service(nodes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,10 +53,15 @@ impl TestCluster {
     /// Sets for how many blocks of AES and of Triple DES the nodes keep material. They read it when they
     /// start.
     pub fn set_stock(&self, aes_blocks: usize, des_blocks: usize) {
+        self.set_stock_settings(&StockSettings::of(aes_blocks, des_blocks));
+    }
+
+    /// The same with everything that is under `[stock]`.
+    pub fn set_stock_settings(&self, stock: &StockSettings) {
         for path in &self.local.nodes {
             let mut node = NodeDir::open(path).expect("its directory");
             let mut settings = node.settings().clone();
-            settings.stock = StockSettings::of(aes_blocks, des_blocks);
+            settings.stock = stock.clone();
             node.set_settings(settings).expect("saved");
         }
     }

@@ -3,6 +3,7 @@
 use polyclave_api::Mode;
 use polyclave_cipher::{AnyMap, Cells, Cipher, Direction, catalog, cleartext, compile};
 use polyclave_client::{Client, Error, Padding};
+use polyclave_config::StockSettings;
 use polyclave_protocol::catalog as protocols;
 use polyclave_protocol::protocol::Adversary;
 
@@ -52,6 +53,22 @@ fn three_nodes_serve_under_the_tower() {
         Some(())
     };
     single_blocks_are_right(&cluster.client(), &cipher, 2, "spdz-tower", fill);
+}
+
+/// So much stock that each run makes batches of silent transfers.
+#[test]
+fn two_nodes_serve_under_the_tower_with_silent_transfers() {
+    let mut cluster = TestCluster::define_with("spdz-tower", 2, 1);
+    let stock = StockSettings { silent_transfers: true, ..StockSettings::of(512, 2) };
+    cluster.set_stock_settings(&stock);
+    (0..2).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let cipher = catalog::find("aes-128").expect("listed");
+    let fill = || {
+        active::fill(&cluster);
+        Some(())
+    };
+    single_blocks_are_right(&cluster.client(), &cipher, 40, "spdz-tower", fill);
 }
 
 /// Imports a key and compares what nodes compute with what the circuit gives in the clear.

@@ -65,7 +65,7 @@ pub(crate) fn load(pair: &[u128; 2]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store(pair: &mut [u128; 2], vector: __m256i) {
+pub(crate) fn store(pair: &mut [u128; 2], vector: __m256i) {
     // SAFETY: the reference covers the 32 bytes written; the store has no alignment.
     unsafe { _mm256_storeu_si256(pair.as_mut_ptr().cast(), vector) }
 }

@@ -19,7 +19,8 @@ const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 const BLOCK: &str = "00112233445566778899aabbccddeeff";
 const ENCRYPTED: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";
 
-const STOCK: StockSettings = StockSettings { aes_blocks: Some(64), des_blocks: Some(64) };
+const STOCK: StockSettings =
+    StockSettings { aes_blocks: Some(64), des_blocks: Some(64), silent_transfers: false };
 
 /// Whatever should happen happens in this time, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -42,6 +42,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         stock: Levels::FEW,
         stream_bytes_a_second: None,
         standby: None,
+        silent: None,
         config: |nodes, _| Ok(AnyServiceConfig::new(AdditiveConfig { parties: nodes })),
     }),
 };

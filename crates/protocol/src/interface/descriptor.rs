@@ -52,6 +52,9 @@ pub struct Serving {
     pub standby: Option<&'static str>,
     /// The protocol for a number of nodes and a threshold.
     pub config: fn(usize, usize) -> Result<AnyServiceConfig>,
+    /// The protocol with [silent transfers](crate::ot::Silent), for a number of nodes; none if it has no use
+    /// for them.
+    pub silent: Option<fn(usize) -> Result<AnyServiceConfig>>,
 }
 
 /// How many parties may be corrupt together.
@@ -209,6 +212,14 @@ impl Descriptor {
             )));
         }
         (serving.config)(nodes, self.threshold.of(self.name, nodes, Some(threshold))?)
+    }
+
+    /// The same with silent transfers.
+    pub fn silent_service(&self, nodes: usize) -> Result<AnyServiceConfig> {
+        match self.serving.as_ref().and_then(|serving| serving.silent) {
+            Some(config) if self.parties.contains(&nodes) => config(nodes),
+            _ => Err(Error::Misuse(format!("{} takes no silent transfers", self.name))),
+        }
     }
 
     /// The numbers of parties, for people: "3 to 9 parties".

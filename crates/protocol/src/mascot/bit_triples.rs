@@ -24,6 +24,7 @@ use polyclave_field::{Gf2_64, MacField, Word};
 use super::Mascot;
 use crate::authenticated::{Authenticated, Triples};
 use crate::interface::net::Net;
+use crate::ot::Means;
 use crate::tinyot::{Bits, Kappa, Key, Source, TinyOt};
 use crate::{Error, Result};
 
@@ -34,11 +35,11 @@ impl<F: MacField> Mascot<F> {
         &mut self,
         label: &[u8],
         kappa: Kappa,
-        expansion: usize,
+        means: impl Into<Means>,
         net: &mut dyn Net,
     ) -> Result<()> {
         let key = self.key.for_bits().ok_or_else(missing)?;
-        self.join_under(&key, label, kappa, expansion, net)
+        self.join_under(&key, label, kappa, means.into(), net)
     }
 
     /// Under this share of the key, which is the one of this object if the party is honest.
@@ -47,11 +48,11 @@ impl<F: MacField> Mascot<F> {
         key: &Key,
         label: &[u8],
         kappa: Kappa,
-        expansion: usize,
+        means: Means,
         net: &mut dyn Net,
     ) -> Result<()> {
         self.guarded(|mascot| {
-            let tinyot = TinyOt::setup(label, key, kappa, expansion, net)?;
+            let tinyot = TinyOt::setup(label, key, kappa, means, net)?;
             let element = tinyot.fork(&[label, b" binding"].concat()).random_element(net)?;
             mascot.bind_tinyot(&element, net)?;
             mascot.tinyot = Some(Box::new(tinyot));
@@ -136,7 +137,13 @@ mod tests {
             let mut mascot = Mascot::setup(b"test", &key, 2, net)?;
             let share = key.reveal_own_share();
             let share = if net.me() == Party(1) { alpha_of_second(share) } else { share };
-            mascot.join_under(&MacKey::of_share(net.me(), 2, share), b"bits", Kappa::Bits64, 2, net)?;
+            mascot.join_under(
+                &MacKey::of_share(net.me(), 2, share),
+                b"bits",
+                Kappa::Bits64,
+                2.into(),
+                net,
+            )?;
             Ok(mascot.fork(b"fork").bit_triples(5, net)?.c.len())
         })
     }

@@ -18,12 +18,14 @@
 
 use std::sync::Arc;
 
+use polyclave_field::Gf2_64;
 use polyclave_kernels::bit_transpose::Block;
 use polyclave_kernels::secret::mark_public;
+use polyclave_kernels::words64::reduce;
 use zeroize::Zeroizing;
 
 use super::tile::{TILE_TRANSFERS, Tile, TilePool};
-use super::{CONTEXT, Ends, Pairs, exchange, extension};
+use super::{Blocks, CONTEXT, Ends, Pairs, exchange, extension};
 use crate::coins::Toss;
 use crate::interface::net::Net;
 use crate::{Error, Party, Result};
@@ -46,17 +48,43 @@ pub struct Checked {
     pub received: Vec<Columns>,
 }
 
-/// Blocks of one direction, as columns. Their memory is used again, and wiped when they and the transfers
-/// that made them are gone.
+/// Blocks of one direction, mostly as columns. Their memory is used again, and wiped when they and the
+/// transfers that made them are gone.
 #[derive(Default)]
 pub struct Columns {
-    tiles: Vec<Tile>,
+    kept: Kept,
     columns: usize,
     count: usize,
+}
+
+/// How blocks are kept until they are used.
+enum Kept {
+    /// As columns.
+    Tiles(Held),
+    /// As blocks of 128 columns, of which the upper ones count.
+    Blocks(Blocks),
+}
+
+/// Tiles that go back to their pool. Without this they would be wiped and freed, which only costs time.
+#[derive(Default)]
+struct Held {
+    tiles: Vec<Tile>,
     home: Arc<TilePool>,
 }
 
+impl Default for Kept {
+    fn default() -> Self {
+        Kept::Tiles(Held::default())
+    }
+}
+
 impl Columns {
+    /// Blocks of 128 columns, of which so many count, the upper ones.
+    pub(super) fn of_blocks(blocks: Blocks, columns: usize) -> Self {
+        let count = blocks.len();
+        Columns { kept: Kept::Blocks(blocks), columns, count }
+    }
+
     /// How many blocks.
     pub fn len(&self) -> usize {
         self.count
@@ -74,11 +102,19 @@ impl Columns {
         if self.columns > 8 * size_of::<B>() {
             return Err(Error::misuse("blocks of more columns than a word has bits"));
         }
+        let tiles = match &self.kept {
+            Kept::Tiles(held) => &held.tiles,
+            Kept::Blocks(kept) => {
+                let unused = 128 - self.columns;
+                blocks.iter_mut().zip(&kept[at..]).for_each(|(to, block)| *to = B::lowest(block >> unused));
+                return Ok(());
+            }
+        };
         let (mut at, mut rest) = (at, blocks);
         while !rest.is_empty() {
             let within = at % TILE_TRANSFERS;
             let (now, later) = rest.split_at_mut(rest.len().min(TILE_TRANSFERS - within));
-            self.tiles[at / TILE_TRANSFERS].write_blocks(self.columns, within, now);
+            tiles[at / TILE_TRANSFERS].write_blocks(self.columns, within, now);
             at += now.len();
             rest = later;
         }
@@ -93,6 +129,17 @@ impl Columns {
         if self.columns != u64::BITS as usize || !width.is_power_of_two() || !(2..=64).contains(&width) {
             return Err(Error::misuse("words of 2 to 64 blocks of 64 bits are added up"));
         }
+        let tiles = match &self.kept {
+            Kept::Tiles(held) => &held.tiles,
+            Kept::Blocks(kept) => {
+                for (sum, blocks) in sums.iter_mut().zip(kept[at..].chunks_exact(width)) {
+                    // The upper half of a block, times a power of X.
+                    let term = |(k, block): (usize, &u128)| (block >> 64) << k;
+                    *sum ^= reduce::<Gf2_64>(blocks.iter().enumerate().map(term).fold(0, |sum, x| sum ^ x));
+                }
+                return Ok(());
+            }
+        };
         let (mut at, mut rest) = (at, sums);
         while !rest.is_empty() {
             let within = at % TILE_TRANSFERS;
@@ -100,7 +147,7 @@ impl Columns {
                 return Err(Error::misuse("words of blocks begin at a multiple of their width"));
             }
             let (now, later) = rest.split_at_mut(((TILE_TRANSFERS - within) / width).min(rest.len()));
-            self.tiles[at / TILE_TRANSFERS].add_words(width, within, now);
+            tiles[at / TILE_TRANSFERS].add_words(width, within, now);
             at += width * now.len();
             rest = later;
         }
@@ -117,8 +164,7 @@ impl Columns {
     }
 }
 
-/// The pool gets the memory back. Without this it would be wiped and freed, which only costs time.
-impl Drop for Columns {
+impl Drop for Held {
     fn drop(&mut self) {
         self.home.give_back(&mut self.tiles);
     }
@@ -272,7 +318,11 @@ impl Pairs {
     /// What was extended after there were so many tiles.
     fn take_checked(&mut self, before: &[[usize; 2]], count: usize) -> Checked {
         let (columns, home) = (self.shape.columns(), &self.tiles);
-        let of = |tiles: Vec<Tile>| Columns { tiles, columns, count, home: home.clone() };
+        let of = |tiles: Vec<Tile>| Columns {
+            kept: Kept::Tiles(Held { tiles, home: home.clone() }),
+            columns,
+            count,
+        };
         let mut checked = Checked { sent: Vec::new(), received: Vec::new() };
         for (ends, [sent, received]) in self.ends.iter_mut().zip(before) {
             let Some(ends) = ends else {

@@ -11,6 +11,7 @@
 //! | `extension.rs` | linear evaluation over GF(2^f) with the same choices in all columns, and a check | Roy 2022, sections 3.1, 3.2 and 4 |
 //! | `checked.rs` | extension and check in three rounds, and blocks when they are used | |
 //! | `random.rs` | random transfers | Roy 2022, section 5 |
+//! | `silent.rs` | transfers in few bytes, from learning parity with noise | Yang et al. 2020 |
 //!
 //! **Adversary**: active, static, any number of parties; the channels are private and authentic. Secure with
 //! abort: a cheater is caught or has guessed right, and what it guesses is bits of Delta:
@@ -73,6 +74,7 @@ mod checked;
 mod extension;
 mod random;
 mod shape;
+mod silent;
 mod tile;
 mod tree;
 
@@ -82,6 +84,7 @@ pub use binding::Binding;
 pub use blocks::Blocks;
 pub use checked::{Batch, Checked, Columns, extend_checked};
 pub use shape::Shape;
+pub use silent::{Silent, Wanted};
 use zeroize::Zeroizing;
 
 use crate::coins;
@@ -104,6 +107,31 @@ pub const EXPANSION_CHOICE: Choice = Choice {
     values: || vec!["1", "2", "4", "5", "6", "8"],
     default: Some("4"),
 };
+
+/// The option of protocols that can take silent transfers.
+pub const TRANSFERS_CHOICE: Choice = Choice {
+    name: "transfers",
+    summary: "of material: extended, or silent for slow networks: they take few bytes and more computation, and assume that learning \
+              parity with noise is hard",
+    values: || vec!["extended", "silent"],
+    default: Some("extended"),
+};
+
+/// How transfers are made for a purpose that takes many. The same at all parties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Means {
+    /// The expansion of [`Pairs`].
+    pub expansion: usize,
+    /// Whether [`Silent`] makes the most of them.
+    pub silent: bool,
+}
+
+impl From<usize> for Means {
+    /// By extension alone.
+    fn from(expansion: usize) -> Means {
+        Means { expansion, silent: false }
+    }
+}
 
 /// What the coins of checks are for.
 const CONTEXT: &[u8] = b"oblivious transfer";

@@ -78,8 +78,17 @@ pub struct SpdzConfig<F: MacField> {
     method: LookupMethod,
     pub(super) preprocessing: Preprocessing<F>,
     packing: Packing,
-    kappa: Kappa,
+    of_bits: OfBits,
     field: PhantomData<F>,
+}
+
+/// How TinyOT makes its part of the material.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfBits {
+    /// Its statistical parameter.
+    pub kappa: Kappa,
+    /// Whether by [silent transfers](crate::ot::Silent).
+    pub silent: bool,
 }
 
 impl<F: MacField> SpdzConfig<F> {
@@ -109,18 +118,30 @@ impl<F: MacField> SpdzConfig<F> {
         if !fits {
             return Err(Error::Misuse(format!("{} does not run over {}", method.name(), F::NAME)));
         }
-        Ok(SpdzConfig { parties, method, preprocessing, packing, kappa: Kappa::Bits64, field: PhantomData })
+        Ok(SpdzConfig {
+            parties,
+            method,
+            preprocessing,
+            packing,
+            of_bits: OfBits { kappa: Kappa::Bits64, silent: false },
+            field: PhantomData,
+        })
     }
 
     /// The same with another statistical parameter of TinyOT, where it makes a part of the material.
     pub fn with_kappa(self, kappa: Kappa) -> Self {
-        SpdzConfig { kappa, ..self }
+        SpdzConfig { of_bits: OfBits { kappa, ..self.of_bits }, ..self }
+    }
+
+    /// The same with [silent transfers](crate::ot::Silent) for the material of TinyOT, or without.
+    pub fn with_silent_transfers(self, silent: bool) -> Self {
+        SpdzConfig { of_bits: OfBits { silent, ..self.of_bits }, ..self }
     }
 
     /// The same with another method to look up tables, which runs with the same MACs.
     pub(super) fn with_method(&self, method: LookupMethod) -> Self {
-        let SpdzConfig { parties, preprocessing, packing, kappa, field, .. } = *self;
-        SpdzConfig { parties, method, preprocessing, packing, kappa, field }
+        let SpdzConfig { parties, preprocessing, packing, of_bits, field, .. } = *self;
+        SpdzConfig { parties, method, preprocessing, packing, of_bits, field }
     }
 
     /// How tables are looked up.
@@ -128,11 +149,11 @@ impl<F: MacField> SpdzConfig<F> {
         self.method
     }
 
-    /// Whether TinyOT makes a part of the material, and with which parameter.
-    pub(super) fn bits(&self) -> Option<Kappa> {
+    /// Whether TinyOT makes a part of the material, and how.
+    pub(super) fn bits(&self) -> Option<OfBits> {
         let by_bits = matches!(self.packing, Packing::Bits | Packing::Rotation);
         let wanted = self.method == LookupMethod::Tower || by_bits && self.parties == 2;
-        wanted.then_some(self.kappa)
+        wanted.then_some(self.of_bits)
     }
 }
 
@@ -158,7 +179,7 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
             Preprocessing::Mascot { .. } => format!(
                 "active, static, at most {most} of {n} parties: secure with abort, statistical error about 2^-{}; no \
                  fairness, and no culprit is named",
-                self.bits().map_or(64, Kappa::bits).min(F::BITS)
+                self.bits().map_or(64, |of_bits| of_bits.kappa.bits()).min(F::BITS)
             ),
             Preprocessing::Dealt(dealer) => format!(
                 "insecure with material from {}, which every party could impersonate; with real material active, at most {most} of \
@@ -177,12 +198,16 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
     }
 
     fn handshake(&self, parameters: HandshakeParameters) -> HandshakeParameters {
-        parameters
+        let parameters = parameters
             .with("protocol", self.name().as_bytes())
             .with("field", F::NAME.as_bytes())
             .with("preprocessing", self.preprocessing.to_string().as_bytes())
             .with("demux field", self.packing.name::<F>().as_bytes())
-            .with("kappa", &self.bits().map_or(0, Kappa::bits).to_le_bytes())
+            .with("kappa", &self.bits().map_or(0, |of_bits| of_bits.kappa.bits()).to_le_bytes());
+        match self.bits().is_some_and(|of_bits| of_bits.silent) {
+            true => parameters.with("silent_transfers under [stock] (node.toml)", b"true"),
+            false => parameters,
+        }
     }
 
     fn setup(&self, net: &mut dyn Net) -> Result<Setup<F>> {

@@ -22,6 +22,7 @@ pub static MASKED_TABLES: Descriptor = Descriptor {
         stock: Levels::FEW,
         stream_bytes_a_second: Some(350),
         standby: None,
+        silent: None,
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             Ok(AnyServiceConfig::new(quickest(LookupMethod::MaskedTables, nodes, material)?))
@@ -58,7 +59,7 @@ pub static UNIVARIATE: Descriptor = Descriptor {
 /// Inversion by a tower of fields.
 pub static TOWER: Descriptor = Descriptor {
     summary: "authenticated sharing; inversion by a tower of fields, 26 bits opened a lookup",
-    options: &[PREPROCESSING, ot::EXPANSION_CHOICE, Kappa::CHOICE],
+    options: &[PREPROCESSING, ot::EXPANSION_CHOICE, ot::TRANSFERS_CHOICE, Kappa::CHOICE],
     serving: Some(Serving {
         advice: "all nodes serve, and any cheating ends in a refusal; material for AES is made much faster than under spdz-lt, and a \
                  request that takes more than is in stock waits for it",
@@ -66,14 +67,19 @@ pub static TOWER: Descriptor = Descriptor {
         stock: Levels { aes_blocks: 4096, des_blocks: 64, circuits: 32 },
         stream_bytes_a_second: Some(20_000),
         standby: None,
-        config: |nodes, _| {
-            let material = Preprocessing::Mascot { expansion: EXPANSION };
-            let rounds = quickest(LookupMethod::Tower, nodes, material)?;
-            if nodes == 2 { of_two(rounds) } else { Ok(AnyServiceConfig::new(rounds)) }
-        },
+        silent: Some(|nodes| tower_of_nodes(nodes, true)),
+        config: |nodes, _| tower_of_nodes(nodes, false),
     }),
     ..descriptor("spdz-tower", |chosen| config(LookupMethod::Tower, chosen))
 };
+
+fn tower_of_nodes(nodes: usize, silent: bool) -> Result<AnyServiceConfig> {
+    // What a batch of silent transfers takes from extension is small: few bytes are worth more there.
+    let expansion = if silent { 8 } else { EXPANSION };
+    let rounds = quickest(LookupMethod::Tower, nodes, Preprocessing::Mascot { expansion })?;
+    let rounds = rounds.with_silent_transfers(silent);
+    if nodes == 2 { of_two(rounds) } else { Ok(AnyServiceConfig::new(rounds)) }
+}
 
 /// With masked tables from the quickest material for this number of parties.
 fn quickest(
@@ -147,7 +153,9 @@ pub fn with_material(
     match method {
         LookupMethod::Tower => {
             let config = quickest(method, chosen.parties, material.over())?;
-            Ok(AnyProtocolConfig::new(config.with_kappa(Kappa::chosen(chosen))))
+            let silent = chosen.value(ot::TRANSFERS_CHOICE.name) == "silent";
+            let config = config.with_kappa(Kappa::chosen(chosen)).with_silent_transfers(silent);
+            Ok(AnyProtocolConfig::new(config))
         }
         LookupMethod::Univariate => with::<Gf2_42>(method, chosen, material, Gf2_42::BITS as usize),
         _ if chosen.value("demux-field") == "rotation" => {

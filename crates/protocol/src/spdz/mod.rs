@@ -41,7 +41,7 @@ use polyclave_kernels::affine::Map;
 use zeroize::Zeroizing;
 
 pub use client::Mask;
-pub use config::{Dealer, MAX_PARTIES, Preprocessing, SpdzConfig};
+pub use config::{Dealer, MAX_PARTIES, OfBits, Preprocessing, SpdzConfig};
 pub use descriptor::{
     BIT_DECOMPOSITION, MASKED_TABLES, Material, PREPROCESSING, PULKUS_VIVEK, RIVAIN_PROUFF, TOWER,
     UNIVARIATE, with_material,

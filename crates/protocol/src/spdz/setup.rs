@@ -15,11 +15,12 @@ use polyclave_field::{Gf2_64, MacField, Word};
 use polyclave_kernels::secret::ct_eq;
 use zeroize::Zeroizing;
 
-use super::config::{MAX_PARTIES, Preprocessing};
+use super::config::{MAX_PARTIES, OfBits, Preprocessing};
 use crate::authenticated::{Authenticated, MacKey, Source};
 use crate::interface::net::Net;
 use crate::mascot::{Mascot, Unforked};
-use crate::tinyot::{Kappa, TinyOt};
+use crate::ot::Means;
+use crate::tinyot::TinyOt;
 use crate::{Error, Party, Result, coins};
 
 /// What a party keeps from session to session.
@@ -47,7 +48,7 @@ impl<F: MacField> Setup<F> {
     /// A fresh key, and what material is made from; what TinyOT makes, too, if it is wanted and can be made.
     pub(super) fn generate(
         preprocessing: Preprocessing<F>,
-        bits: Option<Kappa>,
+        bits: Option<OfBits>,
         net: &mut dyn Net,
     ) -> Result<Self> {
         match preprocessing {
@@ -155,7 +156,7 @@ impl<F: MacField> Setup<F> {
     pub fn renew(
         &self,
         preprocessing: Preprocessing<F>,
-        bits: Option<Kappa>,
+        bits: Option<OfBits>,
         net: &mut dyn Net,
     ) -> Result<Self> {
         self.key.refuse_retired()?;
@@ -211,13 +212,16 @@ fn other_preprocessing() -> Error {
 /// TinyOT with MACs in GF(2^64), if it is wanted, with this statistical parameter.
 fn join_bits<F: MacField>(
     mascot: &mut Mascot<F>,
-    wanted: Option<Kappa>,
+    wanted: Option<OfBits>,
     label: &[u8],
     expansion: usize,
     net: &mut dyn Net,
 ) -> Result<()> {
     match wanted.filter(|_| F::BITS == Gf2_64::BITS) {
-        Some(kappa) => mascot.join_tinyot(&[label, b" triples of bits"].concat(), kappa, expansion, net),
+        Some(OfBits { kappa, silent }) => {
+            let means = Means { expansion, silent };
+            mascot.join_tinyot(&[label, b" triples of bits"].concat(), kappa, means, net)
+        }
         None => Ok(()),
     }
 }

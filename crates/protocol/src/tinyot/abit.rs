@@ -13,7 +13,8 @@
 //! whole of Delta is only used for wide bits, and as the offset of garbled circuits that are made of them
 //! ([`crate::spdz`], `garbled`). Narrow bits come from the trees of the upper columns only
 //! ([`Pairs::fork_upper`]), so both widths have the same alpha by construction: a party cannot take another
-//! one for either. The upper half of a wide block is a narrow one.
+//! one for either. The upper half of a wide block is a narrow one. Where transfers are silent
+//! ([`crate::ot::Silent`]), the blocks of both are, and the lowest bit of Delta is one: 127 are random.
 //!
 //! **Why the check of the transfers is enough**: towards each peer, a cheater has one choice for each
 //! transfer and one Delta, except for guesses of bits of Delta, which pass with probability 2^-c for c bits.
@@ -31,7 +32,7 @@ use zeroize::Zeroizing;
 use super::{Bits, Key, between_two};
 use crate::interface::net::Net;
 use crate::interface::session::random_bytes;
-use crate::ot::{Batch, Checked, Columns, Pairs, Shape, extend_checked};
+use crate::ot::{Batch, Checked, Columns, Means, Pairs, Shape, Silent, Wanted, extend_checked};
 use crate::{Party, Result};
 
 /// Wide bits that are made at once: until they are used their columns take 3 MB. Fewer are no faster, and
@@ -48,6 +49,8 @@ const WORDS: usize = 64;
 pub(super) struct Transfers {
     wide: Pairs,
     narrow: Pairs,
+    /// Where most transfers are made so.
+    silent: Option<Silent>,
     /// What a cheater of a test chooses otherwise towards one peer, and how often bits were made.
     #[cfg(test)]
     pub(super) lies: (Option<Lie>, u64),
@@ -113,20 +116,23 @@ impl Rows {
 
 impl Transfers {
     /// With a fresh Delta for a key. Two rounds.
-    pub(super) fn setup(label: &[u8], key: &Key, expansion: usize, net: &mut dyn Net) -> Result<Self> {
+    pub(super) fn setup(label: &[u8], key: &Key, means: Means, net: &mut dyn Net) -> Result<Self> {
         let mut low = Zeroizing::new([0; 8]);
         random_bytes(&mut *low)?;
-        let low = Zeroizing::new(u64::from_le_bytes(*low));
+        let low = Zeroizing::new(u64::from_le_bytes(*low) | u64::from(means.silent));
         let delta = Zeroizing::new(u128::from(key.reveal_own_share()) << 64 | u128::from(*low));
-        let wide = Pairs::set_up_under(label, *delta, Shape::new(128, expansion)?, key.retirement(), net)?;
+        let wide =
+            Pairs::set_up_under(label, *delta, Shape::new(128, means.expansion)?, key.retirement(), net)?;
         let narrow = wide.fork_upper(&[label, NARROW].concat())?;
-        Ok(Self::of(wide, narrow))
+        let silent = means.silent.then(|| Silent::new(label, &wide)).transpose()?;
+        Ok(Self::of(wide, narrow, silent))
     }
 
-    fn of(wide: Pairs, narrow: Pairs) -> Self {
+    fn of(wide: Pairs, narrow: Pairs, silent: Option<Silent>) -> Self {
         Transfers {
             wide,
             narrow,
+            silent,
             #[cfg(test)]
             lies: (None, 0),
         }
@@ -152,7 +158,9 @@ impl Transfers {
 
     /// Others under the same Deltas. Local.
     pub(super) fn fork(&self, label: &[u8]) -> Self {
-        Self::of(self.wide.fork(label), self.narrow.fork(&[label, NARROW].concat()))
+        let wide = self.wide.fork(label);
+        let silent = self.silent.as_ref().map(|silent| silent.fork(label, &wide));
+        Self::of(wide, self.narrow.fork(&[label, NARROW].concat()), silent)
     }
 
     /// This party's.
@@ -160,7 +168,7 @@ impl Transfers {
         Zeroizing::new(self.wide.delta())
     }
 
-    /// Makes wide bits and narrow bits, checked. Three rounds.
+    /// Makes wide bits and narrow bits, checked. Three rounds; one if silent transfers are in stock.
     pub(super) fn make(&mut self, wide: Rows, narrow: Rows, net: &mut dyn Net) -> Result<[BlockBits; 2]> {
         let (me, n) = (net.me(), net.parties());
         let choices = [random_choices(wide.bits())?, random_choices(narrow.bits())?];
@@ -171,11 +179,7 @@ impl Transfers {
         if let Some((peer, message)) = &lie {
             towards.iter_mut().zip(message).for_each(|(towards, message)| towards[peer.index()] = message);
         }
-        let batches = [
-            Batch { pairs: &mut self.wide, choices: &towards[0], count: wide.bits() },
-            Batch { pairs: &mut self.narrow, choices: &towards[1], count: narrow.bits() },
-        ];
-        let [of_wide, of_narrow] = extend_checked(batches, net)?;
+        let [of_wide, of_narrow] = self.transfers(&towards, [wide, narrow], net)?;
         let bits = |checked: Checked, packed: Zeroizing<Vec<u8>>, rows: Rows| {
             let Checked { mut sent, mut received } = checked;
             let side = |peer: Party| Side {
@@ -187,6 +191,29 @@ impl Transfers {
         };
         let [of_wide_choices, of_narrow_choices] = choices;
         Ok([bits(of_wide, of_wide_choices, wide), bits(of_narrow, of_narrow_choices, narrow)])
+    }
+}
+
+impl Transfers {
+    /// Checked transfers of wide and of narrow bits.
+    fn transfers(
+        &mut self,
+        choices: &[Vec<&[u8]>; 2],
+        rows: [Rows; 2],
+        net: &mut dyn Net,
+    ) -> Result<[Checked; 2]> {
+        let counts = rows.map(Rows::bits);
+        if let Some(silent) = &mut self.silent
+            && silent.serves(counts.iter().sum())
+        {
+            let wanted = |i: usize, columns| Wanted { choices: &choices[i], count: counts[i], columns };
+            return silent.extend(&mut self.wide, [wanted(0, 128), wanted(1, 64)], net);
+        }
+        let batches = [
+            Batch { pairs: &mut self.wide, choices: &choices[0], count: counts[0] },
+            Batch { pairs: &mut self.narrow, choices: &choices[1], count: counts[1] },
+        ];
+        extend_checked(batches, net)
     }
 }
 

@@ -75,6 +75,7 @@ pub(crate) use wide::WideBits;
 use crate::authenticated::{Authenticated, Inverses};
 use crate::interface::descriptor::{Choice, Parameters};
 use crate::interface::net::Net;
+use crate::ot::Means;
 use crate::{Error, PartySet, Result};
 use abit::{AT_ONCE, Rows, Transfers};
 use maker::Maker;
@@ -126,19 +127,26 @@ pub struct TinyOt {
 
 impl TinyOt {
     /// Everything that is needed once. `label` names the session and is used once
-    /// ([`Stream::label`](crate::interface::session::Stream::label)); `expansion`, 1, 2, 4, 5, 6 or 8, trades
-    /// computation for communication ([`crate::ot`]). It and kappa are the same at all parties. Two rounds.
+    /// ([`Stream::label`](crate::interface::session::Stream::label)); the expansion of `means`, 1, 2, 4, 5, 6
+    /// or 8, trades computation for communication ([`crate::ot`]). It and kappa are the same at all parties.
+    /// Two rounds.
     ///
     /// Among more than two parties, a cheater can take another key towards another peer. The caller has to
     /// find that before anything else is made, as [`crate::mascot`] does when it joins this to its own
     /// material.
-    pub fn setup(label: &[u8], key: &Key, kappa: Kappa, expansion: usize, net: &mut dyn Net) -> Result<Self> {
+    pub fn setup(
+        label: &[u8],
+        key: &Key,
+        kappa: Kappa,
+        means: impl Into<Means>,
+        net: &mut dyn Net,
+    ) -> Result<Self> {
         let all = PartySet::all(key.parties());
         if (net.me(), net.parties(), net.members()) != (key.me(), key.parties(), all) {
             return Err(Error::misuse("authenticated bits are made among all parties that have keys"));
         }
         key.refuse_retired()?;
-        let transfers = Transfers::setup(&[label, TRANSFERS].concat(), key, expansion, net);
+        let transfers = Transfers::setup(&[label, TRANSFERS].concat(), key, means.into(), net);
         let transfers = transfers.inspect_err(|e| key.retire_after(e))?;
         Ok(Self::with(label, key, kappa, transfers, false))
     }

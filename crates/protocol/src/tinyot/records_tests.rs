@@ -6,7 +6,7 @@ use polyclave_field::{Gf2_64, MacField};
 
 use super::abit::PIECE;
 use super::plan::RecordPlan;
-use super::tests::{made, made_by};
+use super::tests::{made, made_by, made_with};
 use super::*;
 use crate::authenticated::Element;
 
@@ -109,6 +109,21 @@ fn records_of_three_and_more_parties_are_right() {
     }
     let (keys, records) = made_by::<4, _>(Kappa::Bits64, |source, net| source.inverses(20, net));
     assert_records(&keys, &records, 20);
+}
+
+/// So many that a session goes from extension over to a batch of silent transfers, and to a second one.
+#[test]
+fn records_of_silent_transfers_are_right() {
+    let silent = Means { expansion: 8, silent: true };
+    for earlier in [0, 1, 3] {
+        let (keys, records) = made_with::<2, _>(Kappa::Bits64, silent, |source, net| {
+            (0..earlier).try_for_each(|_| source.inverses(5_000, net).map(drop))?;
+            source.inverses(5_000, net)
+        });
+        assert_records(&keys, &records, 5_000);
+    }
+    let (keys, records) = made_with::<3, _>(Kappa::Bits40, silent, |source, net| source.inverses(4_000, net));
+    assert_records(&keys, &records, 4_000);
 }
 
 /// Chi square of the masks' values, with 255, 15, 3 and 15 degrees of freedom and eight bits each.

@@ -18,9 +18,18 @@ pub(super) fn made_by<const N: usize, T: Send>(
     kappa: Kappa,
     make: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<T> + Sync,
 ) -> ([Key; N], [T; N]) {
+    made_with(kappa, 4, make)
+}
+
+/// The same with these transfers.
+pub(super) fn made_with<const N: usize, T: Send>(
+    kappa: Kappa,
+    means: impl Into<Means> + Copy + Sync,
+    make: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<T> + Sync,
+) -> ([Key; N], [T; N]) {
     let outcomes = run_parties(N, |net| {
         let key = Key::generate(net)?;
-        let mut source = TinyOt::setup(b"tests", &key, kappa, 4, net)?;
+        let mut source = TinyOt::setup(b"tests", &key, kappa, means, net)?;
         Ok((key, make(&mut source, net)?))
     });
     let (mut keys, mut made) = (Vec::new(), Vec::new());

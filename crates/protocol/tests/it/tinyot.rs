@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use polyclave_protocol::mesh::mesh;
 use polyclave_protocol::metered::{Metered, Traffic};
 use polyclave_protocol::net::Net;
+use polyclave_protocol::ot::Means;
 use polyclave_protocol::tinyot::{Kappa, Key, Source, TinyOt};
 use polyclave_protocol::{Party, Result};
 
@@ -12,7 +13,7 @@ use polyclave_protocol::{Party, Result};
 fn traffic(
     parties: usize,
     kappa: Kappa,
-    expansion: usize,
+    means: Means,
     make: impl Fn(&mut TinyOt, &mut dyn Net) -> Result<()> + Sync,
 ) -> Traffic {
     let sent = Mutex::new(Traffic::default());
@@ -22,7 +23,7 @@ fn traffic(
             scope.spawn(move || {
                 let mut net = Metered::new(end);
                 let key = Key::generate(&net).expect("randomness");
-                let mut source = TinyOt::setup(b"bytes", &key, kappa, expansion, &mut net).expect("honest");
+                let mut source = TinyOt::setup(b"bytes", &key, kappa, means, &mut net).expect("honest");
                 let before = net.meter().snapshot();
                 make(&mut source, &mut net).expect("honest");
                 if net.me() == Party(0) {
@@ -50,7 +51,7 @@ fn growth_among(
     make: fn(&mut TinyOt, usize, &mut dyn Net) -> Result<()>,
 ) -> (u64, [u64; 2]) {
     let make = |count| move |source: &mut TinyOt, net: &mut dyn Net| make(source, count, net);
-    let [some, more] = counts.map(|count| traffic(parties, Kappa::Bits40, expansion, make(count)));
+    let [some, more] = counts.map(|count| traffic(parties, Kappa::Bits40, expansion.into(), make(count)));
     let bits = 8 * (more.payload_sent - some.payload_sent);
     (bits / (counts[1] - counts[0]) as u64, [some.exchanges, more.exchanges])
 }
@@ -116,7 +117,7 @@ fn a_record_costs_wide_and_narrow_bits_offers_and_what_is_opened() {
 #[test]
 fn a_higher_kappa_costs_more_lists() {
     let [low, high] = [Kappa::Bits40, Kappa::Bits64].map(|kappa| {
-        traffic(2, kappa, 4, |source, net| source.triples(1_000, net).map(drop)).payload_sent as f64
+        traffic(2, kappa, 4.into(), |source, net| source.triples(1_000, net).map(drop)).payload_sent as f64
     });
     // Seven for five.
     assert!((1.3..1.45).contains(&(high / low)), "{low} and {high} bytes");
@@ -131,3 +132,31 @@ fn a_bit_costs_one_transfer_of_half_a_block() {
         assert_eq!(exchanges, [3; 2]);
     }
 }
+
+/// A batch of 2^21 silent transfers: what it takes from extension, its trees, its check. A transfer then costs
+/// one bit and an exchange for each call. Until the bits that were asked for are more than a batch takes, they
+/// are extended.
+#[test]
+fn a_bit_of_silent_transfers_costs_a_bit_and_a_part_of_a_batch() {
+    let taken = (1 << 17) + 1024 * 11 + 128;
+    let silent = Means { expansion: 8, silent: true };
+    let of_calls = |calls: u64| {
+        traffic(2, Kappa::Bits40, silent, |source, net| {
+            (0..calls).try_for_each(|_| source.bits(AT_ONCE, net).map(drop))
+        })
+    };
+    // The second call is the first with silent transfers, the third takes from the same batch.
+    let [one, two, three] = [1, 2, 3].map(of_calls);
+    let bits = AT_ONCE as u64 / 8;
+    assert_eq!([three.payload_sent - two.payload_sent, three.exchanges - two.exchanges], [bits, 1]);
+    // 16 trees of 8 levels, and the mask, coin and answer of their check.
+    let extended = 16 * (taken / 8) + 16 * 16 + 32 + 32 + 129 * 16;
+    let trees = 1024 * (11 * 32 + 16);
+    let check = 32 + 32 + 16 + 32;
+    let batch = two.payload_sent - one.payload_sent - bits;
+    assert!(batch.abs_diff(extended + trees + check) < 200, "{batch}, not {}", extended + trees + check);
+    assert_eq!(two.exchanges - one.exchanges, 8 + 1);
+}
+
+/// As many bits as are made with one exchange.
+const AT_ONCE: usize = 3 << 15;

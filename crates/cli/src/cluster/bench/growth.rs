@@ -151,7 +151,7 @@ fn measure(arguments: &Arguments, store: &str, workers: usize) -> Result<Measure
 fn set_stock(local: &Local) -> Result<()> {
     for path in local.nodes.iter().chain(&local.workers) {
         let mut dir = NodeDir::open(path)?;
-        let stock = StockSettings { aes_blocks: Some(STOCK), des_blocks: Some(0) };
+        let stock = StockSettings::of(STOCK, 0);
         dir.set_settings(NodeSettings { stock, ..dir.settings().clone() })?;
     }
     Ok(())

@@ -85,6 +85,7 @@ fn settle(backup: &Path, path: &Path, place: &Place) -> Result<Part> {
         stock: StockSettings {
             aes_blocks: few(before.stock.aes_blocks),
             des_blocks: few(before.stock.des_blocks),
+            ..before.stock
         },
         ..NodeSettings::new(&name, &place.address, &place.client_address)
     })?;

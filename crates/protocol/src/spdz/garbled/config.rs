@@ -73,7 +73,7 @@ impl GarbledAuthenticatedConfig {
     /// What makes material of a session.
     pub(super) fn tinyot(&self, setup: &Setup<Gf2_64>, stream: &Stream) -> Result<TinyOt> {
         let tinyot = setup.tinyot(&[&stream.label()[..], b" garbled circuits"].concat())?;
-        match self.under.bits() == Some(tinyot.kappa()) {
+        match self.under.bits().map(|of_bits| of_bits.kappa) == Some(tinyot.kappa()) {
             true => Ok(tinyot),
             false => Err(Error::misuse("the setup was made with another kappa than the protocol is to have")),
         }
