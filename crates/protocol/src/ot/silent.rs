@@ -13,15 +13,16 @@
 //! | `parameters.rs` | how many of what, which is what security rests on |
 //!
 //! **A batch**, in both directions at once: (1) transfers by extension, checked, of random choices: the
-//! secret bits, a path to a leaf of each tree, and 128 more; four rounds. (2) The sender's message about all
-//! trees, hidden by hashes of the transfers of paths, with the commitment to its part of a coin; one round. (3)
-//! The coin is opened. (4) The receiver answers with the sum of the coin's coefficients at its places of
-//! noise, hidden by its 128 choices. (5) The sender answers with a hash of what both have computed then
-//! (`Direction::sums`), and the receiver compares. Eight rounds. The hash of an honest sender is of `V = sum chi v
-//! + sum X^i y_i + d Delta`, and the receiver's is of `W = sum chi w + sum X^i z_i`. With `w = v + e Delta`, `z_i
-//! = y_i + x_i Delta` and `d = sum X^i x_i + sum chi e` they are equal.
+//! secret bits, a path to a leaf of each tree, and 128 more; four rounds. (2) The sender's message about
+//! all trees, hidden by hashes of the transfers of paths, with the commitment to its part of a coin; one
+//! round. (3) The coin is opened. (4) The receiver answers with the sum of the coin's coefficients at its
+//! places of noise, hidden by its 128 choices. (5) The sender answers with a hash of what both have
+//! computed then (`Direction::sums`), and the receiver compares. Eight rounds. The hash of an honest sender
+//! is of `V = sum chi v + sum X^i y_i + d Delta`, and the receiver's is of `W = sum chi w + sum X^i z_i`.
+//! With `w = v + e Delta`, `z_i = y_i + x_i Delta` and `d = sum X^i x_i + sum chi e` they are equal.
 //!
-//! **Adversary**: as in [`crate::ot`]. The argument is Ferret's (Theorem 3 and appendix C), with these points:
+//! **Adversary**: as in [`crate::ot`]. The argument is Ferret's (Theorem 3 and appendix C), with these
+//! points:
 //!
 //! * *A cheating sender* fixes all its messages about trees before the coin. For each point alpha that a
 //!   receiver can have, they determine its leaves. For two points for which the leaves without the noise
@@ -44,7 +45,8 @@
 //!
 //! Silence: a peer that falls silent once it may know the coin is treated as if the check had failed.
 //!
-//! Constant time in the points, the secret bits, Delta and the choices. All of it is wiped when it is dropped.
+//! Constant time in the points, the secret bits, Delta and the choices. All of it is wiped when it is
+//! dropped.
 //!
 //! # Differences from the paper
 //!

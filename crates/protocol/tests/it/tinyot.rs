@@ -133,9 +133,9 @@ fn a_bit_costs_one_transfer_of_half_a_block() {
     }
 }
 
-/// A batch of 2^21 silent transfers: what it takes from extension, its trees, its check. A transfer then costs
-/// one bit and an exchange for each call. Until the bits that were asked for are more than a batch takes, they
-/// are extended.
+/// A batch of 2^21 silent transfers: what it takes from extension, its trees, its check. A transfer then
+/// costs one bit and an exchange for each call. Until the bits that were asked for are more than a batch
+/// takes, they are extended.
 #[test]
 fn a_bit_of_silent_transfers_costs_a_bit_and_a_part_of_a_batch() {
     let taken = (1 << 17) + 1024 * 11 + 128;

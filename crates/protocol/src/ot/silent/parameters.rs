@@ -36,8 +36,8 @@ impl Parameters {
         1 << self.depth
     }
 
-    /// The transfers that a batch takes from the trees of [`crate::ot`]: the secret bits, a path for each tree
-    /// and, last, the mask of the check.
+    /// The transfers that a batch takes from the trees of [`crate::ot`]: the secret bits, a path for each
+    /// tree and, last, the mask of the check.
     pub(super) fn taken(self) -> usize {
         self.secret() + self.trees * self.depth + super::MASK
     }
@@ -65,9 +65,9 @@ mod estimates {
     }
 
     impl Problem {
-        /// Guessing samples without noise, in a pool (Esser, Kuebler and May 2017), after each block has given
-        /// one equation without noise: Liu, Wang, Yang and Yu 2024, "The Hardness of LPN over Any Integer Ring
-        /// and Field for PCG Applications".
+        /// Guessing samples without noise, in a pool (Esser, Kuebler and May 2017), after each block has
+        /// given one equation without noise: Liu, Wang, Yang and Yu 2024, "The Hardness of LPN over Any
+        /// Integer Ring and Field for PCG Applications".
         fn pooled_gauss(self) -> f64 {
             let Problem { n, k, t } = self;
             let free = |i: usize| (1.0 - (k - t) / (n - t - i as f64)).log2();
@@ -135,8 +135,8 @@ mod estimates {
         assert!(bits.iter().all(|bits| *bits >= 136.0), "{bits:?}");
     }
 
-    /// Otherwise the test above could not fail: early parameters for 80 bits, and those of which the algebraic
-    /// attack took some.
+    /// Otherwise the test above could not fail: early parameters for 80 bits, and those of which the
+    /// algebraic attack took some.
     #[test]
     fn the_estimates_tell_weak_parameters() {
         let [gauss, _, algebraic] = Problem { n: 4_194_304.0, k: 67_440.0, t: 2735.0 }.all();

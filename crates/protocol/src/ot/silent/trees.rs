@@ -3,22 +3,22 @@
 //! the protocol for a single point.
 //!
 //! The sender of transfers grows a tree from a root that it draws. The receiver has a point alpha. At each
-//! level it learns, by one transfer of two messages, the sum of all nodes on the side that its path does not
-//! take, so it knows every leaf but the one at alpha. The sender also sends Delta plus the sum of all its
-//! leaves v. From it the receiver computes what it takes for its leaf at alpha: v + Delta there. So its leaves
-//! w are v + e Delta, where e is 1 at alpha alone.
+//! level it learns, by one transfer of two messages, the sum of all nodes on the side that its path does
+//! not take, so it knows every leaf but the one at alpha. The sender also sends Delta plus the sum of all
+//! its leaves v. From it the receiver computes what it takes for its leaf at alpha: v + Delta there. So its
+//! leaves w are v + e Delta, where e is 1 at alpha alone.
 //!
-//! **Order.** The children of node j of L are node j and node L + j of the next level: a side is a half of the
-//! level, and the bit of alpha for a level is the bit of that number. **The lowest bit** of every v is zero,
-//! and that of Delta is one, so the lowest bit of a w is its bit of e. The receiver keeps no other record of
-//! e.
+//! **Order.** The children of node j of L are node j and node L + j of the next level: a side is a half of
+//! the level, and the bit of alpha for a level is the bit of that number. **The lowest bit** of every v is
+//! zero, and that of Delta is one, so the lowest bit of a w is its bit of e. The receiver keeps no other
+//! record of e.
 //!
 //! Children are `P(x) + x` under two permutations, one for each side: AES under two keys that are new for
 //! each direction of each session. As a random permutation each gives a one-way node, up to about (number of
 //! nodes) (evaluations of AES) / 2^128 (`kernels::aes_sum`).
 //!
-//! Constant time in alpha: the receiver computes all nodes, with zero for the one that it lacks, and adds what
-//! its children should have been with a mask at every place.
+//! Constant time in alpha: the receiver computes all nodes, with zero for the one that it lacks, and adds
+//! what its children should have been with a mask at every place.
 
 use polyclave_kernels::aes_sum::AesSum;
 use polyclave_kernels::secret::{mask, masks};
