@@ -1,5 +1,6 @@
 //! `node.toml`: the settings of one node.
 
+use polyclave_protocol::ot::Transfers;
 use serde::{Deserialize, Serialize};
 
 use crate::card::{MAX_WORKERS, check_address};
@@ -118,10 +119,14 @@ pub struct StockSettings {
     pub aes_blocks: Option<usize>,
     /// Blocks of Triple DES, about 230 kB each; 0 for a cluster that has no keys of it.
     pub des_blocks: Option<usize>,
-    /// Whether material of `spdz-tower` is made from silent transfers: half of the bytes between nodes, more
-    /// computation, and the assumption that learning parity with noise is hard.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub silent_transfers: bool,
+    /// What oblivious transfers of `spdz-tower` are good at: little computation, few bytes, or the fewest
+    /// bytes under the assumption that learning parity with noise is hard.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub transfers: Transfers,
+}
+
+fn is_usual(transfers: &Transfers) -> bool {
+    *transfers == Transfers::default()
 }
 
 impl StockSettings {

@@ -12,6 +12,7 @@ use polyclave_config::{Card, Cluster, NodeDir, NodeLimits, Role};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
+use polyclave_protocol::ot::Transfers;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
 use polyclave_protocol::stock::Levels;
@@ -78,12 +79,12 @@ pub struct Running {
 
 /// The cluster's protocol, as this node's settings have it.
 fn service(dir: &NodeDir, cluster: &Cluster) -> Result<AnyServiceConfig> {
-    match dir.settings().stock.silent_transfers {
-        true => catalog::silent_service(cluster.protocol(), cluster.nodes()).map_err(|e| {
-            Error::Misuse(format!("{e}; remove silent_transfers under [stock] in this node's node.toml"))
-        }),
-        false => catalog::service(cluster.protocol(), cluster.nodes(), cluster.threshold()),
-    }
+    let transfers = dir.settings().stock.transfers;
+    let config = catalog::service_with(cluster.protocol(), cluster.nodes(), cluster.threshold(), transfers);
+    config.map_err(|e| match transfers {
+        Transfers::Quick => e,
+        _ => Error::Misuse(format!("{e}; remove `transfers` under [stock] from this node's node.toml")),
+    })
 }
 
 impl Running {

@@ -5,6 +5,7 @@ use parking_lot::RwLock;
 
 use crate::interface::any::AnyServiceConfig;
 use crate::interface::descriptor::Descriptor;
+use crate::ot::Transfers;
 use crate::{Error, Result, replicated, shamir, spdz, tinytable};
 
 /// Those of this crate, in the order in which they are listed.
@@ -85,6 +86,16 @@ pub fn default_among(nodes: usize) -> &'static Descriptor {
 
 /// The protocol with this name, as this number of nodes serve with it.
 pub fn service(name: &str, nodes: usize, threshold: usize) -> Result<AnyServiceConfig> {
+    service_with(name, nodes, threshold, Transfers::Quick)
+}
+
+/// The same with these transfers.
+pub fn service_with(
+    name: &str,
+    nodes: usize,
+    threshold: usize,
+    transfers: Transfers,
+) -> Result<AnyServiceConfig> {
     let unknown = || {
         let names: Vec<&str> = serving().map(|descriptor| descriptor.name).collect();
         Error::Misuse(format!(
@@ -92,13 +103,8 @@ pub fn service(name: &str, nodes: usize, threshold: usize) -> Result<AnyServiceC
             names.join(", ")
         ))
     };
-    find(name).filter(|descriptor| descriptor.serves()).ok_or_else(unknown)?.service(nodes, threshold)
-}
-
-/// The same with [silent transfers](crate::ot::Silent).
-pub fn silent_service(name: &str, nodes: usize) -> Result<AnyServiceConfig> {
-    let unknown = || Error::Misuse(format!("nodes cannot serve with a protocol '{name}'"));
-    find(name).ok_or_else(unknown)?.silent_service(nodes)
+    let descriptor = find(name).filter(|descriptor| descriptor.serves()).ok_or_else(unknown)?;
+    descriptor.service_with(nodes, threshold, transfers)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use polyclave_cipher::{AnyMap, Cells, Cipher, Direction, catalog, cleartext, com
 use polyclave_client::{Client, Error, Padding};
 use polyclave_config::StockSettings;
 use polyclave_protocol::catalog as protocols;
+use polyclave_protocol::ot::Transfers;
 use polyclave_protocol::protocol::Adversary;
 
 use crate::common::messages::{ctr, unctr};
@@ -57,18 +58,19 @@ fn three_nodes_serve_under_the_tower() {
 
 /// So much stock that each run makes batches of silent transfers.
 #[test]
-fn two_nodes_serve_under_the_tower_with_silent_transfers() {
-    let mut cluster = TestCluster::define_with("spdz-tower", 2, 1);
-    let stock = StockSettings { silent_transfers: true, ..StockSettings::of(512, 2) };
-    cluster.set_stock_settings(&stock);
-    (0..2).for_each(|node| cluster.restart(node));
-    cluster.wait_until_ready();
-    let cipher = catalog::find("aes-128").expect("listed");
-    let fill = || {
-        active::fill(&cluster);
-        Some(())
-    };
-    single_blocks_are_right(&cluster.client(), &cipher, 40, "spdz-tower", fill);
+fn two_nodes_serve_under_the_tower_with_transfers_that_send_less() {
+    for transfers in [Transfers::Silent, Transfers::Small] {
+        let mut cluster = TestCluster::define_with("spdz-tower", 2, 1);
+        cluster.set_stock_settings(&StockSettings { transfers, ..StockSettings::of(2048, 2) });
+        (0..2).for_each(|node| cluster.restart(node));
+        cluster.wait_until_ready();
+        let cipher = catalog::find("aes-128").expect("listed");
+        let fill = || {
+            active::fill(&cluster);
+            Some(())
+        };
+        single_blocks_are_right(&cluster.client(), &cipher, 40, "spdz-tower", fill);
+    }
 }
 
 /// Imports a key and compares what nodes compute with what the circuit gives in the clear.

@@ -13,6 +13,7 @@ use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
 use polyclave_node::admin::{Answer, Instruction, order};
 use polyclave_node::local::{Local, create};
 use polyclave_protocol::Party;
+use polyclave_protocol::ot::Transfers;
 
 /// FIPS-197, C.1.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
@@ -20,7 +21,7 @@ const BLOCK: &str = "00112233445566778899aabbccddeeff";
 const ENCRYPTED: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";
 
 const STOCK: StockSettings =
-    StockSettings { aes_blocks: Some(64), des_blocks: Some(64), silent_transfers: false };
+    StockSettings { aes_blocks: Some(64), des_blocks: Some(64), transfers: Transfers::Quick };
 
 /// Whatever should happen happens in this time, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -42,7 +42,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         stock: Levels::FEW,
         stream_bytes_a_second: None,
         standby: None,
-        silent: None,
+        with_transfers: None,
         config: |nodes, _| Ok(AnyServiceConfig::new(AdditiveConfig { parties: nodes })),
     }),
 };

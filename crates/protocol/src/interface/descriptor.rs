@@ -9,6 +9,7 @@ use std::str::FromStr;
 use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::interface::protocol::Adversary;
 use crate::interface::stock::Levels;
+use crate::ot::Transfers;
 use crate::{Error, Result};
 
 /// One protocol, as users choose it.
@@ -52,9 +53,8 @@ pub struct Serving {
     pub standby: Option<&'static str>,
     /// The protocol for a number of nodes and a threshold.
     pub config: fn(usize, usize) -> Result<AnyServiceConfig>,
-    /// The protocol with [silent transfers](crate::ot::Silent), for a number of nodes; none if it has no use
-    /// for them.
-    pub silent: Option<fn(usize) -> Result<AnyServiceConfig>>,
+    /// The protocol for a number of nodes, with transfers that send less; none if it has no choice of them.
+    pub with_transfers: Option<fn(usize, Transfers) -> Result<AnyServiceConfig>>,
 }
 
 /// How many parties may be corrupt together.
@@ -214,11 +214,18 @@ impl Descriptor {
         (serving.config)(nodes, self.threshold.of(self.name, nodes, Some(threshold))?)
     }
 
-    /// The same with silent transfers.
-    pub fn silent_service(&self, nodes: usize) -> Result<AnyServiceConfig> {
-        match self.serving.as_ref().and_then(|serving| serving.silent) {
-            Some(config) if self.parties.contains(&nodes) => config(nodes),
-            _ => Err(Error::Misuse(format!("{} takes no silent transfers", self.name))),
+    /// The same with these transfers.
+    pub fn service_with(
+        &self,
+        nodes: usize,
+        threshold: usize,
+        transfers: Transfers,
+    ) -> Result<AnyServiceConfig> {
+        let usual = self.service(nodes, threshold)?;
+        match self.serving.as_ref().and_then(|serving| serving.with_transfers) {
+            _ if transfers == Transfers::Quick => Ok(usual),
+            Some(config) => config(nodes, transfers),
+            None => Err(Error::Misuse(format!("{} has no choice of transfers", self.name))),
         }
     }
 

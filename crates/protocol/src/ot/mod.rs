@@ -126,6 +126,34 @@ pub struct Means {
     pub silent: bool,
 }
 
+/// What transfers of nodes are good at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transfers {
+    /// Little computation.
+    #[default]
+    Quick,
+    /// Few bytes.
+    Small,
+    /// The fewest bytes, under one assumption more: [`Silent`].
+    Silent,
+}
+
+impl Transfers {
+    /// How they are made.
+    pub(crate) fn means(self) -> Means {
+        match self {
+            Transfers::Quick => EXPANSION.into(),
+            Transfers::Small => SMALL.into(),
+            // What a batch takes from extension is little.
+            Transfers::Silent => Means { expansion: SMALL, silent: true },
+        }
+    }
+}
+
+/// The expansion that sends least.
+const SMALL: usize = 8;
+
 impl From<usize> for Means {
     /// By extension alone.
     fn from(expansion: usize) -> Means {

@@ -1,7 +1,7 @@
 //! Transfers from learning parity with noise, for slow networks: Yang, Weng, Lan, Zhang and Wang 2020,
 //! "Ferret: Fast Extension for Correlated OT with Small Communication" (CCS 2020, ePrint 2020/924).
 //!
-//! A batch of 2^22 transfers is made from 274,560 of [`Pairs`] and a few messages. Its choices are random;
+//! A batch of 2^22 transfers is made from 284,800 of [`Pairs`] and a few messages. Its choices are random;
 //! a transfer of a chosen bit then costs one bit, the difference, and one round. Everything is under the
 //! Delta of the pairs, whose lowest bit has to be one.
 //!
@@ -25,12 +25,15 @@
 //! points:
 //!
 //! * *A cheating sender* fixes all its messages about trees before the coin. For each point alpha that a
-//!   receiver can have, they determine its leaves. For two points for which the leaves without the noise
-//!   differ somewhere, one hash fits both with probability 2^-128. So the sender names a set of points for
-//!   each tree, in effect, and is caught unless all points of the receiver lie in theirs. If it passes, it
-//!   has learnt that they do: less than two bits on average over all that it can try, once, since a failure
-//!   gives the key up ([`crate::retirement`]). This is the leak for which Ferret states its assumption
-//!   (regular noise with a leak of such sets). d tells nothing, because x is used once.
+//!   receiver can have, they determine its leaves. So the sender names, in effect, sets of points for each
+//!   tree, where all points of a set have the same leaves without the noise. For two choices of sets the
+//!   sums of the check are equal with probability 2^-128. The sender may choose, after the coin, for which
+//!   sum it answers: all other choices of sets with that sum have a probability of 2^-64 together, except
+//!   with probability 2^-64. So it is caught, with that exception, unless all points of the receiver lie in
+//!   the sets that it has named. If it passes, it has learnt that they do: less than two bits on average
+//!   over all that it can try, once, since a failure gives the key up ([`crate::retirement`]). This is the
+//!   leak for which Ferret states its assumption (regular noise with a leak of such sets). d tells nothing,
+//!   because x is used once.
 //! * *A cheating receiver* has one choice for every transfer of the pairs, except for guesses of bits of
 //!   Delta, which are found before anything of a batch is sent. So it lacks one leaf of each tree, and its
 //!   choice for each output is determined: the secret bits, the paths and the code say it. A wrong d makes
@@ -52,8 +55,9 @@
 //!
 //! * Each batch takes its transfers from extension, not from the batch before. With three bits for each
 //!   output instead of half of one, nothing is kept from one batch to the next, and there are no sets of
-//!   parameters for a start. A session takes transfers from extension as long as it has asked for fewer than
-//!   a batch takes.
+//!   parameters for a start.
+//! * The secret has more bits for as much noise than theirs, because of an attack on a part of the secret
+//!   (docs/protocols/silent.md).
 //! * Choices of these transfers are chosen, so the receiver sends no corrections for its paths.
 //! * Leaves have 127 bits. So the choice is in the lowest bit from the beginning.
 //! * The seed of the matrix is bound to direction and batch. It needs no coin, as nobody chooses the label.
@@ -152,12 +156,12 @@ impl Silent {
         Self::of(self.parameters, label, pairs)
     }
 
-    /// Whether so many more transfers are made silently. A batch takes as many transfers from extension as a
-    /// session may have asked for before there is one: so a short session makes none, and a long one hardly
-    /// pays more. The same at all parties.
+    /// Whether so many more transfers are made silently: once as many were asked for as are worth a batch. So
+    /// a short session makes none, and no session sends more than twice what extension alone would. The same
+    /// at all parties.
     pub fn serves(&mut self, count: usize) -> bool {
         self.asked += count;
-        self.asked > self.parameters.taken()
+        self.asked > self.parameters.worth_a_batch()
     }
 
     /// Transfers with choices, checked. One round, and eight for each batch that has to be made. `pairs` are

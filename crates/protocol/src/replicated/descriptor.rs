@@ -18,7 +18,7 @@ pub static PASSIVE: Descriptor = Descriptor {
         stock: Levels::FEW,
         stream_bytes_a_second: Some(10_000_000),
         standby: None,
-        silent: None,
+        with_transfers: None,
         config: |nodes, threshold| {
             check(Passive::NAME, nodes, threshold)?;
             Ok(AnyServiceConfig::new(ReplicatedConfig::<Passive>::default()))
@@ -39,7 +39,7 @@ pub static ACTIVE: Descriptor = Descriptor {
         stock: Levels { circuits: 32, ..Levels::FEW },
         stream_bytes_a_second: Some(1_200_000),
         standby: Some("spdz-tower"),
-        silent: None,
+        with_transfers: None,
         config: |nodes, threshold| {
             check(Active::NAME, nodes, threshold)?;
             Ok(AnyServiceConfig::new(FewRoundsConfig::default()))

@@ -29,7 +29,7 @@ pub static PASSIVE: Descriptor = Descriptor {
         stock: Levels::FEW,
         stream_bytes_a_second: Some(3_000_000),
         standby: None,
-        silent: None,
+        with_transfers: None,
         config: |nodes, threshold| {
             Ok(AnyServiceConfig::new(ShamirConfig {
                 structure: Structure::new(nodes, threshold)?,
@@ -75,7 +75,7 @@ pub static ACTIVE: Descriptor = Descriptor {
         stock: Levels { aes_blocks: 20_480, des_blocks: 1024, circuits: 0 },
         stream_bytes_a_second: None,
         standby: None,
-        silent: None,
+        with_transfers: None,
         config: |nodes, threshold| {
             let structure = Structure::new(nodes, threshold)?;
             Ok(AnyServiceConfig::new(ShamirActiveConfig::new(

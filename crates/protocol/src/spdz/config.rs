@@ -205,7 +205,7 @@ impl<F: MacField> ProtocolConfig for SpdzConfig<F> {
             .with("demux field", self.packing.name::<F>().as_bytes())
             .with("kappa", &self.bits().map_or(0, |of_bits| of_bits.kappa.bits()).to_le_bytes());
         match self.bits().is_some_and(|of_bits| of_bits.silent) {
-            true => parameters.with("silent_transfers under [stock] (node.toml)", b"true"),
+            true => parameters.with("transfers under [stock] (node.toml)", b"silent"),
             false => parameters,
         }
     }

@@ -10,7 +10,7 @@ use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::interface::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold};
 use crate::interface::protocol::Adversary;
 use crate::interface::stock::Levels;
-use crate::ot::{self, EXPANSION};
+use crate::ot::{self, EXPANSION, Means, Transfers};
 use crate::tinyot::Kappa;
 
 /// All tables masked.
@@ -22,7 +22,7 @@ pub static MASKED_TABLES: Descriptor = Descriptor {
         stock: Levels::FEW,
         stream_bytes_a_second: Some(350),
         standby: None,
-        silent: None,
+        with_transfers: None,
         config: |nodes, _| {
             let material = Preprocessing::Mascot { expansion: EXPANSION };
             Ok(AnyServiceConfig::new(quickest(LookupMethod::MaskedTables, nodes, material)?))
@@ -67,15 +67,14 @@ pub static TOWER: Descriptor = Descriptor {
         stock: Levels { aes_blocks: 4096, des_blocks: 64, circuits: 32 },
         stream_bytes_a_second: Some(20_000),
         standby: None,
-        silent: Some(|nodes| tower_of_nodes(nodes, true)),
-        config: |nodes, _| tower_of_nodes(nodes, false),
+        with_transfers: Some(tower_of_nodes),
+        config: |nodes, _| tower_of_nodes(nodes, Transfers::Quick),
     }),
     ..descriptor("spdz-tower", |chosen| config(LookupMethod::Tower, chosen))
 };
 
-fn tower_of_nodes(nodes: usize, silent: bool) -> Result<AnyServiceConfig> {
-    // What a batch of silent transfers takes from extension is small: few bytes are worth more there.
-    let expansion = if silent { 8 } else { EXPANSION };
+fn tower_of_nodes(nodes: usize, transfers: Transfers) -> Result<AnyServiceConfig> {
+    let Means { expansion, silent } = transfers.means();
     let rounds = quickest(LookupMethod::Tower, nodes, Preprocessing::Mascot { expansion })?;
     let rounds = rounds.with_silent_transfers(silent);
     if nodes == 2 { of_two(rounds) } else { Ok(AnyServiceConfig::new(rounds)) }

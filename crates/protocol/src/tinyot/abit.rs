@@ -168,7 +168,8 @@ impl Transfers {
         Zeroizing::new(self.wide.delta())
     }
 
-    /// Makes wide bits and narrow bits, checked. Three rounds; one if silent transfers are in stock.
+    /// Makes wide bits and narrow bits, checked. Three rounds; where transfers are silent, one, and eight for
+    /// each batch of them.
     pub(super) fn make(&mut self, wide: Rows, narrow: Rows, net: &mut dyn Net) -> Result<[BlockBits; 2]> {
         let (me, n) = (net.me(), net.parties());
         let choices = [random_choices(wide.bits())?, random_choices(narrow.bits())?];

@@ -25,7 +25,8 @@
 //! Records are made among 2 to 16 parties. Bits with tags, triples of bits and unit vectors are made between
 //! two.
 //!
-//! **Parameters.** Computational: 128 bits of oblivious transfer and of Delta. Statistical: a tag is forged
+//! **Parameters.** Computational: 128 bits of oblivious transfer and of Delta, 127 of Delta if transfers are
+//! silent. Statistical: a tag is forged
 //! with probability 2^-64; triples are right and uniform except with probability 2^-kappa a batch
 //! ([`Kappa`]). Over Q attempts the loss is Q times that.
 //!

@@ -44,7 +44,7 @@ pub static LINEAR_64: Descriptor = Descriptor {
         stock: Levels::FEW,
         stream_bytes_a_second: None,
         standby: None,
-        silent: None,
+        with_transfers: None,
         config: |_, _| {
             Ok(AnyServiceConfig::new(ServedConfig::new(spdz::Preprocessing::Mascot {
                 expansion: EXPANSION,

@@ -133,25 +133,26 @@ fn a_bit_costs_one_transfer_of_half_a_block() {
     }
 }
 
-/// A batch of 2^21 silent transfers: what it takes from extension, its trees, its check. A transfer then
+/// A batch of 2^22 silent transfers: what it takes from extension, its trees, its check. A transfer then
 /// costs one bit and an exchange for each call. Until the bits that were asked for are more than a batch
 /// takes, they are extended.
 #[test]
 fn a_bit_of_silent_transfers_costs_a_bit_and_a_part_of_a_batch() {
-    let taken = (1 << 17) + 1024 * 11 + 128;
+    let taken = (1 << 18) + 2048 * 11 + 128;
     let silent = Means { expansion: 8, silent: true };
     let of_calls = |calls: u64| {
         traffic(2, Kappa::Bits40, silent, |source, net| {
             (0..calls).try_for_each(|_| source.bits(AT_ONCE, net).map(drop))
         })
     };
-    // The second call is the first with silent transfers, the third takes from the same batch.
-    let [one, two, three] = [1, 2, 3].map(of_calls);
+    // Calls until a batch is worth it, one that makes it, and one that takes from the same batch.
+    let extended = (taken * 5 / AT_ONCE) as u64;
+    let [one, two, three] = [extended, extended + 1, extended + 2].map(of_calls);
     let bits = AT_ONCE as u64 / 8;
     assert_eq!([three.payload_sent - two.payload_sent, three.exchanges - two.exchanges], [bits, 1]);
     // 16 trees of 8 levels, and the mask, coin and answer of their check.
-    let extended = 16 * (taken / 8) + 16 * 16 + 32 + 32 + 129 * 16;
-    let trees = 1024 * (11 * 32 + 16);
+    let extended = (16 * (taken / 8) + 16 * 16 + 32 + 32 + 129 * 16) as u64;
+    let trees = 2048 * (11 * 32 + 16);
     let check = 32 + 32 + 16 + 32;
     let batch = two.payload_sent - one.payload_sent - bits;
     assert!(batch.abs_diff(extended + trees + check) < 200, "{batch}, not {}", extended + trees + check);

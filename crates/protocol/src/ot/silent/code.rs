@@ -15,7 +15,7 @@ use super::super::binding::Binding;
 pub(super) const WEIGHT: usize = 10;
 
 /// The logarithm of the number of entries, of parameters in use.
-pub(super) const MOST: u32 = 17;
+pub(super) const MOST: u32 = 18;
 
 /// Bytes of a place in the stream.
 const PLACE: usize = 4;

@@ -41,7 +41,7 @@ pub(super) enum Leaves {
         /// Tree by tree, level by level.
         sums: Wiped<u128>,
         /// By tree.
-        corrections: Vec<u128>,
+        corrections: Wiped<u128>,
     },
 }
 
@@ -109,7 +109,7 @@ impl Leaves {
     pub(super) fn accept(parameters: Parameters, choices: &[u8], pads: &[u128], message: &[u8]) -> Leaves {
         let Parameters { trees, depth, .. } = parameters;
         let (mut alphas, mut sums) = (Wiped::zeros(trees), Wiped::zeros(trees * depth));
-        let mut corrections = Vec::with_capacity(trees);
+        let mut corrections = Wiped::zeros(trees);
         let block = |bytes: &[u8]| {
             let mut block = [0; size_of::<u128>()];
             block.copy_from_slice(bytes);
@@ -126,7 +126,7 @@ impl Leaves {
                 // The sum is that of the side to which the path does not go.
                 alphas[tree] |= u64::from(choice ^ 1) << level;
             }
-            corrections.push(block(correction));
+            corrections[tree] = block(correction);
         }
         Leaves::Punctured { alphas, sums, corrections }
     }

@@ -20,7 +20,7 @@ pub(in crate::ot) struct Parameters {
 
 impl Parameters {
     /// Those in use.
-    pub(in crate::ot) const BEST: Parameters = Parameters { trees: 1024, depth: 11, log_secret: MOST };
+    pub(in crate::ot) const BEST: Parameters = Parameters { trees: 2048, depth: 11, log_secret: MOST };
 
     /// Far too few to hide anything.
     #[cfg(test)]
@@ -36,6 +36,12 @@ impl Parameters {
         1 << self.depth
     }
 
+    /// How many transfers a session extends before it makes a batch. A batch sends no more than so many do,
+    /// whatever the expansion, its trees included.
+    pub(super) fn worth_a_batch(self) -> usize {
+        self.taken() * 5
+    }
+
     /// The transfers that a batch takes from the trees of [`crate::ot`]: the secret bits, a path for each
     /// tree and, last, the mask of the check.
     pub(super) fn taken(self) -> usize {
@@ -46,6 +52,7 @@ impl Parameters {
 /// What known attacks on regular noise cost by the formulas of their authors, in bits, without their memory.
 #[cfg(test)]
 mod estimates {
+    use super::super::code::WEIGHT;
     use super::*;
 
     /// The exponent of the multiplication of matrices that estimates take.
@@ -124,25 +131,38 @@ mod estimates {
             best
         }
 
-        fn all(self) -> [f64; 3] {
-            [self.pooled_gauss(), self.spread_guesses(), self.algebraic()]
+        /// Our own: solving a part of the secret alone, from the outputs whose places all lie in it, and
+        /// guessing that none of these outputs has noise. As many outputs as unknowns remain if the part is
+        /// (k / n)^(1/9) of the secret; leaving out the places of the fewest outputs first makes it 0.85
+        /// times as small, as was measured. The equations are sparse, which makes solving cheap (Wiedemann
+        /// 1986).
+        fn part_of_the_secret(self) -> f64 {
+            let Problem { n, k, t } = self;
+            let unknowns = 0.85 * k * (k / n).powf(1.0 / (WEIGHT as f64 - 1.0));
+            (2.0 * WEIGHT as f64 * unknowns.powi(2)).log2() - t * (1.0 - unknowns / n).log2()
+        }
+
+        fn all(self) -> [f64; 4] {
+            [self.pooled_gauss(), self.spread_guesses(), self.algebraic(), self.part_of_the_secret()]
         }
     }
 
     #[test]
     fn no_known_attack_costs_less_than_2_to_the_128() {
         let bits = of(Parameters::BEST).all();
-        assert!(bits.iter().all(|bits| *bits >= 136.0), "{bits:?}");
+        assert!(bits.iter().all(|bits| *bits >= 150.0), "{bits:?}");
     }
 
     /// Otherwise the test above could not fail: early parameters for 80 bits, and those of which the
     /// algebraic attack took some.
     #[test]
     fn the_estimates_tell_weak_parameters() {
-        let [gauss, _, algebraic] = Problem { n: 4_194_304.0, k: 67_440.0, t: 2735.0 }.all();
+        let [gauss, _, algebraic, _] = Problem { n: 4_194_304.0, k: 67_440.0, t: 2735.0 }.all();
         assert!(gauss < 110.0 && algebraic < 110.0, "{gauss} {algebraic}");
-        let [gauss, _, algebraic] = Problem { n: 10_180_608.0, k: 124_000.0, t: 4971.0 }.all();
+        let [gauss, _, algebraic, _] = Problem { n: 10_180_608.0, k: 124_000.0, t: 4971.0 }.all();
         assert!(gauss > 128.0 && algebraic < 115.0, "{gauss} {algebraic}");
+        let [gauss, _, algebraic, part] = Problem { n: 2_097_152.0, k: 131_072.0, t: 1024.0 }.all();
+        assert!(gauss > 140.0 && algebraic > 140.0 && part < 100.0, "{gauss} {algebraic} {part}");
         assert!(of(Parameters::OF_TESTS).all().iter().any(|bits| *bits < 40.0));
     }
 }

@@ -116,7 +116,7 @@ impl Children {
                 left[node] ^= changes[0] & mask;
                 right[node] ^= changes[1] & mask;
             });
-            path |= (alpha & 1) * (len as u64 / 2);
+            path |= mask(alpha) & (len as u64 / 2);
             alpha >>= 1;
         }
     }

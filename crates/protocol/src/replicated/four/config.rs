@@ -34,7 +34,7 @@ pub static FOUR: Descriptor = Descriptor {
         stock: Levels::FEW,
         stream_bytes_a_second: None,
         standby: None,
-        silent: None,
+        with_transfers: None,
         config: |nodes, threshold| match (nodes, threshold) {
             (PARTIES, 1) => Ok(AnyServiceConfig::new(ReplicatedFourConfig)),
             _ => Err(Error::Misuse(format!(
