@@ -36,6 +36,17 @@ pub(crate) struct StepOf<'s> {
 }
 
 /// How a request ended among the nodes.
+/// When this node ends a session that uses a key, once its client is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WithoutClient {
+    /// At the next message to another node.
+    EndsAtOnce,
+    /// Before it computes another piece ([`crate::computation::pieces`]).
+    EndsBetweenPieces,
+    /// Together with the other nodes, at the next step.
+    GoesOn,
+}
+
 pub(crate) struct Ending {
     pub(crate) outcome: Result<(), StepError>,
     /// Why the client cannot be reached any more.
@@ -68,8 +79,8 @@ pub(crate) trait RequestStrategy: Send + Sync {
         net: &mut dyn Net,
     ) -> Result<Result<(), Refusal>>;
 
-    /// Whether the session ends here when the client is gone while a key is used.
-    fn ends_without_client(&self) -> bool;
+    /// When the session ends here, if the client is gone while a key is used.
+    fn without_client(&self) -> WithoutClient;
 
     /// Ends a request: decides what the client is told and whether the channel can serve again.
     fn end(

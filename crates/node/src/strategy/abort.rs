@@ -25,14 +25,17 @@ use crate::peers::orders::Order;
 use crate::requests::agreement::{Early, any};
 use crate::requests::begin::{COMPUTE, blame, unavailable};
 use crate::requests::channel_lease::ChannelLease;
-use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
+use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf, WithoutClient};
 
 /// The refusal if the epoch of a request was given up while it ran, because a check failed in another one.
 const GIVEN_UP: &str =
     "the nodes' epoch ended during the request, and they are making a new one: try again later";
 
 /// A request ends at all nodes or at none.
-pub(super) struct Abort;
+pub(super) struct Abort {
+    /// Whether the protocol has checks.
+    pub(super) is_checked: bool,
+}
 
 impl RequestStrategy for Abort {
     /// The client has reached all of these nodes. So a node that is not connected here may just be coming
@@ -65,8 +68,12 @@ impl RequestStrategy for Abort {
         early.agree(mine, net)
     }
 
-    fn ends_without_client(&self) -> bool {
-        true
+    /// A node that falls silent in a check looks as if it had cheated. No client may cause that.
+    fn without_client(&self) -> WithoutClient {
+        match self.is_checked {
+            true => WithoutClient::EndsBetweenPieces,
+            false => WithoutClient::EndsAtOnce,
+        }
     }
 
     fn end(
