@@ -281,8 +281,8 @@ fn make(material: &Material, epoch: &Epoch, name: [u8; 16], wanted: Wanted) -> R
 
 impl Material {
     /// Judges an error that ended making material, or one stream of it.
-    pub(super) fn judge_making(&self, error: &Error) {
-        self.strategy.judge(self, "making material", error);
+    pub(super) fn judge_making(&self, epoch: &Epoch, error: &Error) {
+        self.strategy.judge(self, "making material", Some(epoch), error);
     }
 }
 
@@ -297,7 +297,7 @@ fn fill_stock(
     let (kind, role) = (&target.kind, material.role());
     let run = Run { kind, count: wanted.count as usize, level: target.items(), streams };
     let parameters = material.config.handshake(compared(material, material.members.handshake()));
-    let judge = |error: &Error| material.judge_making(error);
+    let judge = |error: &Error| material.judge_making(epoch, error);
     let fill = || {
         fill(&epoch.lots, parameters, &run, net, &judge, |stream, count, net| match role {
             Role::Serve => delivery::ask(material, &stream, kind, count, net),

@@ -142,7 +142,7 @@ fn try_serve(
     if let Some(first) = stock.and_then(|stock| stock.first_taken()) {
         service.foresight.note(likeness, first);
     }
-    let ending = Ending { outcome, gone: serving.connection.gone };
+    let ending = Ending { outcome, gone: serving.connection.gone, epoch: context.epoch() };
     Ok(service.strategy.end(&service.material, &mut channel, ending, faults)?)
 }
 

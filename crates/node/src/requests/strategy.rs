@@ -11,6 +11,7 @@ use polyclave_transport::TlsNet;
 
 use crate::Result;
 use crate::computation::modes::StepError;
+use crate::material::epoch::Epoch;
 use crate::material::state::Material;
 use crate::requests::agreement::Early;
 use crate::requests::channel_lease::ChannelLease;
@@ -35,7 +36,6 @@ pub(crate) struct StepOf<'s> {
     pub(crate) uses_key: bool,
 }
 
-/// How a request ended among the nodes.
 /// When this node ends a session that uses a key, once its client is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WithoutClient {
@@ -47,10 +47,13 @@ pub(crate) enum WithoutClient {
     GoesOn,
 }
 
-pub(crate) struct Ending {
+/// How a request ended among the nodes.
+pub(crate) struct Ending<'e> {
     pub(crate) outcome: Result<(), StepError>,
     /// Why the client cannot be reached any more.
     pub(crate) gone: Option<Refusal>,
+    /// In which epoch it ran.
+    pub(crate) epoch: Option<&'e Epoch>,
 }
 
 /// How nodes serve a request together.
@@ -87,7 +90,7 @@ pub(crate) trait RequestStrategy: Send + Sync {
         &self,
         material: &Material,
         channel: &mut ChannelLease<'_>,
-        ending: Ending,
+        ending: Ending<'_>,
         faults: &mut Faults,
     ) -> Result<(), Refusal>;
 

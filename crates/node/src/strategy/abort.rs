@@ -16,6 +16,7 @@ use polyclave_transport::TlsNet;
 
 use crate::Result;
 use crate::computation::modes::StepError;
+use crate::material::epoch::Epoch;
 use crate::material::preparation::next_lot;
 use crate::material::quarantine::REMEDY;
 use crate::material::state::Material;
@@ -80,7 +81,7 @@ impl RequestStrategy for Abort {
         &self,
         material: &Material,
         channel: &mut ChannelLease<'_>,
-        Ending { outcome, gone }: Ending,
+        Ending { outcome, gone, epoch }: Ending<'_>,
         _: &mut Faults,
     ) -> Result<(), Refusal> {
         match outcome {
@@ -100,7 +101,7 @@ impl RequestStrategy for Abort {
                 Err(Refusal::new(Reason::OutOfMaterial, detail))
             }
             Err(StepError::Failed(e)) => {
-                material.strategy.judge(material, "serving a request", &e);
+                material.strategy.judge(material, "serving a request", epoch, &e);
                 if let Some(gone) = gone {
                     material.refuse_quarantined()?;
                     return Err(gone);
@@ -148,8 +149,8 @@ impl MaterialStrategy for Checked {
         Err(Refusal::new(Reason::Unavailable, message))
     }
 
-    fn judge(&self, material: &Material, during: &str, error: &Error) -> bool {
-        quarantine::judge(material, during, error)
+    fn judge(&self, material: &Material, during: &str, epoch: Option<&Epoch>, error: &Error) -> bool {
+        quarantine::judge(material, during, epoch, error)
     }
 
     fn give_up(&self, material: &Material, why: &str) {

@@ -84,7 +84,7 @@ impl RequestStrategy for Guaranteed {
         &self,
         material: &Material,
         channel: &mut ChannelLease<'_>,
-        Ending { outcome, .. }: Ending,
+        Ending { outcome, .. }: Ending<'_>,
         faults: &mut Faults,
     ) -> Result<(), Refusal> {
         let lost = channel.net().map(|net| net.lost()).unwrap_or_default();
@@ -173,7 +173,7 @@ impl MaterialStrategy for Standing {
         Ok(())
     }
 
-    fn judge(&self, _: &Material, _: &str, _: &Error) -> bool {
+    fn judge(&self, _: &Material, _: &str, _: Option<&Epoch>, _: &Error) -> bool {
         false
     }
 

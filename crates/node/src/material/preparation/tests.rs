@@ -415,7 +415,7 @@ fn any_failure_ends_the_epoch_at_once_and_what_counts_is_counted() {
     };
     let judged = |node: usize, epoch: Arc<Epoch>, error: &Error| {
         let material = &nodes.nodes[node].as_ref().expect("it runs").material;
-        let is_quarantine = judge(material, "keys moved", error);
+        let is_quarantine = judge(material, "keys moved", Some(&epoch), error);
         assert!(epoch.is_over(), "{error}");
         assert_eq!(material.is_quarantined(), is_quarantine, "{error}");
         assert_eq!(!material.may_use_mac_key(), is_quarantine, "{error}");
@@ -423,12 +423,15 @@ fn any_failure_ends_the_epoch_at_once_and_what_counts_is_counted() {
         assert_eq!(material.store.quarantined().expect("read").is_some(), is_quarantine, "{error}");
         (is_quarantine, nodes.guesses(node))
     };
-    let [none, one, most] = [0, 1, MAX_UNANSWERED].map(|unanswered| Guesses { failed: 0, unanswered });
-    assert_eq!(judged(1, epoch_of(1), &Error::CheckFailed { what: EARLIER_CHECK }), (false, none));
+    let [none, one, two, most] =
+        [0, 1, 2, MAX_UNANSWERED].map(|unanswered| Guesses { failed: 0, unanswered });
+    let given_up = epoch_of(1);
+    let earlier = Error::CheckFailed { what: EARLIER_CHECK };
+    assert_eq!(judged(1, given_up.clone(), &earlier), (false, none));
     let unanswered = Error::Unanswered { peer: Party(0), detail: "it is gone".into() };
     assert_eq!(judged(1, epoch_of(1), &unanswered), (false, one));
     let material = &nodes.nodes[1].as_ref().expect("it runs").material;
-    let left = Guesses { failed: 0, unanswered: MAX_UNANSWERED - 2 };
+    let left = Guesses { failed: 0, unanswered: MAX_UNANSWERED - 3 };
     material.store.count_guesses(left).expect("counted");
     let [of_second, of_third] = [epoch_of(1), epoch_of(2)];
     assert_eq!(judged(1, of_second, &unanswered), (true, most), "the last one is too many");
@@ -449,6 +452,11 @@ fn any_failure_ends_the_epoch_at_once_and_what_counts_is_counted() {
 
 #[test]
 fn what_is_counted_is_of_no_account_without_a_mac_key() {
+    // Errors of sessions that still run in an epoch that was given up say nothing about the present one.
+    let present = epoch_of(1);
+    assert_eq!(judged(1, given_up.clone(), &earlier), (false, one));
+    assert_eq!(judged(1, given_up, &unanswered), (false, two));
+    assert!(!present.is_over());
     let dir = tempfile::tempdir().expect("a directory");
     let local = create(&dir.path().join("cluster"), "replicated-active", NODES, 1).expect("a cluster");
     let open = || NodeDir::open(&local.nodes[0]).expect("its directory");
