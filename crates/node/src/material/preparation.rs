@@ -191,7 +191,7 @@ fn lacking_kind(material: &Material) -> Option<Preparation> {
         })
     });
     let (lacking, counts): (Vec<_>, Vec<_>) = lacking.unzip();
-    let at = material.filling_order.next(&lacking)?;
+    let at = material.filling_order.next(&lacking, Instant::now())?;
     let count = counts[lacking.iter().position(|lacking| lacking.kind == at)?];
     Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()?, request: None })
 }
@@ -219,7 +219,7 @@ fn lead_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> 
     if let Some(id) = request {
         return done.inspect_err(|_| delivery::give_up(material, &id));
     }
-    done?;
+    done.inspect_err(|_| material.filling_order.note_failed(usize::from(kind), Instant::now()))?;
     let target = &material.targets[usize::from(kind)];
     let more = count as usize * FULL / target.items().max(1);
     material.network.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
