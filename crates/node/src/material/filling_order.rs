@@ -1,4 +1,4 @@
-//! Which kind of material is made next, of those that lack some.
+//! Which kind of material is made next, of those that lack some, and whether other workers come first.
 //!
 //! A kind that a session waits for comes first. Nearly empty kinds come before fuller ones, since requests
 //! find nothing of them soon. Among kinds that are about as empty, the one that was made longest ago is next.
@@ -8,6 +8,7 @@
 //! A kind of which a run has just failed comes after all others. Otherwise one whose runs always fail would
 //! stay the emptiest, and nothing else would be made.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -70,6 +71,36 @@ impl FillingOrder {
     }
 }
 
+/// Whose turn it is: that of the own stock, or that of other workers. A worker whose stock is drained as fast
+/// as it is made would otherwise make nothing for those that only serve.
+#[derive(Default)]
+pub(crate) struct Turns {
+    /// The last run was for the own stock.
+    was_own: AtomicBool,
+}
+
+impl Turns {
+    pub(super) fn next<T>(
+        &self,
+        own: impl FnOnce() -> Option<T>,
+        others: impl FnOnce() -> Option<T>,
+    ) -> Option<T> {
+        let (next, is_own) = if self.was_own.load(Relaxed) {
+            let of_others = others();
+            let is_own = of_others.is_none();
+            (of_others.or_else(own), is_own)
+        } else {
+            let own = own();
+            let is_own = own.is_some();
+            (own.or_else(others), is_own)
+        };
+        if next.is_some() {
+            self.was_own.store(is_own, Relaxed);
+        }
+        next
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,5 +149,19 @@ mod tests {
         assert_eq!(order.next(&kinds, now), Some(4));
         assert_eq!(order.next(&kinds[..1], now), Some(1), "nothing else is to be made");
         assert_eq!(order.next(&kinds, now + PUT_OFF), Some(1), "it is tried again");
+    }
+
+    #[test]
+    fn the_own_stock_and_other_workers_take_turns_if_both_lack_material() {
+        let (turns, own, others) = (Turns::default(), || Some("own"), || Some("others"));
+        assert_eq!(
+            [(); 4].map(|()| turns.next(own, others).unwrap_or("")),
+            ["own", "others", "own", "others"]
+        );
+        assert_eq!([(); 2].map(|()| turns.next(own, || None)), [Some("own"); 2]);
+        assert_eq!([(); 2].map(|()| turns.next(|| None, others)), [Some("others"); 2]);
+        assert_eq!(turns.next(own, others), Some("own"));
+        assert_eq!(turns.next(|| None::<&str>, || None), None);
+        assert_eq!(turns.next(own, others), Some("others"), "nothing was made meanwhile");
     }
 }

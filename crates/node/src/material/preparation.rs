@@ -161,7 +161,7 @@ pub(crate) struct Wanted {
 
 /// At the leading node: the material that is made next, for the stock or for other workers.
 pub(crate) fn next_lot(material: &Material) -> Option<Preparation> {
-    lacking_kind(material).or_else(|| delivery::next(material))
+    material.turns.next(|| lacking_kind(material), || delivery::next(material))
 }
 
 /// Finds a kind with too few items in stock, and how many items to make of it in one run.
