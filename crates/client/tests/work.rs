@@ -8,10 +8,14 @@ use std::time::{Duration, Instant};
 use common::messages::{ctr, ecb, unctr, unecb};
 use common::oracle::Oracle;
 use common::raw::{Raw, request};
-use common::{TestCluster, data, key};
-use polyclave_api::{CHUNK, Mode, Operation, Reason, Reply, Step, Use, operations};
+use common::{TestCluster, data, insist, key};
+use polyclave_api::{CHUNK, End, Mode, Operation, Reason, Reply, Request, Step, Use, operations};
+use polyclave_cipher::hmac::{Sha2, name};
 use polyclave_client::{Error, Padding};
 use polyclave_config::{NodeDir, NodeLimits};
+use polyclave_node::Running;
+use polyclave_node::admin::{Answer, Instruction, order};
+use polyclave_protocol::PartySet;
 
 /// The cipher of most ANDs.
 const SLOW: &str = "skinny-128-384";
@@ -153,6 +157,61 @@ fn nodes_stop_computing_for_a_client_that_is_gone() {
     let client = cluster.client();
     let (first, ciphertext) = ctr(&client, "k", b"still there").expect("encrypted");
     assert_eq!(unctr(&client, "k", &first, &ciphertext).expect("decrypted"), b"still there");
+}
+
+/// Messages of which codes are computed together.
+const CODES: u32 = 4;
+
+/// Has both nodes of `spdz-tower` compute codes of HMAC. They make the material for that on the way, so they
+/// are in the middle of a check nearly all the time.
+fn ask_for_codes(cluster: &TestCluster) -> Raw {
+    let mut raw = Raw::call(cluster);
+    let how = Use::Hmac(operations::Hmac { bytes: 0, messages: CODES, code_bytes: 32 });
+    let operation = Operation::Use(operations::UseKey { key: "k".into(), id: None, how });
+    raw.tell_all(&Request { serving: PartySet::all(2), ..request(operation, None) });
+    raw.replies();
+    let bytes = CODES as usize * Sha2::Sha256.block_bytes();
+    raw.tell_all(&Step::Masked { data: vec![0; bytes], next: 0, end: End::No });
+    raw
+}
+
+/// What a node says in place of a sign that it works.
+fn answer(raw: &mut Raw, node: usize) -> Option<Reply> {
+    loop {
+        match raw.reply(node) {
+            Some(Reply::Working { .. }) => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// A node that falls silent in a check is counted as if it had cheated, and the epoch ends. A client that
+/// hangs up on one node must not cause that, at whatever moment it does so.
+#[test]
+fn no_check_is_left_without_an_answer_because_a_client_is_gone() {
+    let mut cluster = TestCluster::define_with("spdz-tower", 2, 1);
+    (0..2).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    insist(&|| cluster.client().generate(key("k", name(Sha2::Sha256), &[Mode::Hmac])));
+    let are_ready = || cluster.nodes.iter().flatten().all(Running::is_ready);
+    let mut ended_early = 0;
+    for moment in 0..12 {
+        let mut raw = ask_for_codes(&cluster);
+        std::thread::sleep(Duration::from_millis(70 * moment));
+        raw.hang_up(1);
+        ended_early += usize::from(!matches!(answer(&mut raw, 0), Some(Reply::Data { .. })));
+        // An epoch takes longer than that to make.
+        for _ in 0..20 {
+            assert!(are_ready(), "the epoch has ended: {moment}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    assert!(ended_early > 0, "the nodes end requests early");
+    for path in &cluster.local.nodes {
+        let dir = NodeDir::open(path).expect("its directory");
+        let Ok(Some(Answer::Status(status))) = order(&dir, &Instruction::Status) else { panic!("no status") };
+        assert_eq!((status.checks_failed, status.checks_unanswered), (0, 0));
+    }
 }
 
 #[test]

@@ -28,6 +28,8 @@ const MOST_OF_TRACK: usize = 80;
 
 /// How many digits a value can have.
 pub(crate) const LENGTHS: std::ops::RangeInclusive<usize> = 1..=MOST;
+/// How many digits of a value are verified: with fewer a client would find a value digit by digit.
+pub(crate) const VERIFIED: std::ops::RangeInclusive<usize> = 3..=MOST;
 
 /// What a card verification value is made of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

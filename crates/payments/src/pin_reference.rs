@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::{Digits, Pan};
 use crate::payment::Role;
-use crate::pin_block::PIN_DIGITS;
+use crate::pin_block::{PIN_DIGITS, PinFormat};
 use crate::purpose::Purpose;
 
 /// With what a PIN is compared. All of it is public to the nodes.
@@ -46,7 +46,7 @@ impl PinReference {
         }
     }
 
-    pub(crate) fn check(&self, pan: &Pan) -> Result<(), String> {
+    pub(crate) fn check(&self, pan: &Pan, format: PinFormat) -> Result<(), String> {
         match self {
             PinReference::Visa { index, value } => {
                 visa::check_index(*index)?;
@@ -54,7 +54,7 @@ impl PinReference {
             }
             PinReference::Ibm3624 { validation_data, offset } => {
                 check_length(offset, "an offset", PIN_DIGITS)?;
-                ibm3624::check_data(validation_data, pan)
+                ibm3624::check_data(validation_data, pan, format)
             }
         }
     }

@@ -54,7 +54,8 @@ impl Store {
     }
 
     /// Counts a check that failed and puts this node under quarantine, in one change. If the node is under
-    /// quarantine already, the failure counts only with `again`, and the first reason stays.
+    /// quarantine already, the first reason stays. After a failure that is counted another one counts only
+    /// with `again`.
     pub fn count_failure(&self, failure: &Quarantine, again: bool) -> Result<()> {
         self.change(|changes| {
             if self.is_renewed(changes)? {
@@ -64,7 +65,10 @@ impl Store {
             if is_first {
                 changes.put(Table::Meta, QUARANTINE, failure)?;
             }
-            if is_first || again { add(changes, Guesses { failed: 1, unanswered: 0 }) } else { Ok(()) }
+            if is_first || again || counted(changes)?.failed == 0 {
+                add(changes, Guesses { failed: 1, unanswered: 0 })?;
+            }
+            Ok(())
         })
     }
 
@@ -167,5 +171,16 @@ mod tests {
             store.count_failure(&failure(), again).expect("counted");
             assert_eq!(store.guesses().expect("read").failed, counted);
         }
+    }
+
+    #[test]
+    fn the_first_check_that_fails_counts_under_a_quarantine_of_another_reason_too() {
+        let (store, _disk) = in_memory();
+        store.quarantine("too many silences", 1).expect("put");
+        for _ in 0..2 {
+            store.count_failure(&failure(), false).expect("counted");
+            assert_eq!(store.guesses().expect("read").failed, 1);
+        }
+        assert_eq!(store.quarantined().expect("read").expect("it is").reason, "too many silences");
     }
 }

@@ -4,6 +4,11 @@
 //! the nodes compare a request's memory in the hello round. Pieces are independent evaluations in one
 //! session, as the steps of a client are. They are nearly equal in size, so that one piece can reuse the
 //! memory of the one before.
+//!
+//! A node whose client is gone may end a request when it has the material of a piece, before it computes the
+//! piece ([`Progress::refuse_ended`]). Then it has taken part in every check and in every claim of material
+//! that another node has begun: a node that is behind has been sent all that it waits for, and a node that is
+//! ahead waits for this one's part of the evaluation.
 
 use std::ops::Range;
 
@@ -29,7 +34,7 @@ pub(crate) fn evaluate_within(
     let most = protocol.lanes_within(circuit, bytes);
     progress.begin(lanes);
     if lanes <= most {
-        let outputs = run(protocol, net, circuit, lanes, inputs)?;
+        let outputs = run_wanted(protocol, net, circuit, lanes, inputs, progress)?;
         progress.advance(lanes);
         return Ok(outputs);
     }
@@ -47,11 +52,25 @@ pub(crate) fn evaluate_within(
             .collect();
         let inputs: Vec<Input<'_, AnyShared>> =
             inputs.iter().zip(&of_piece).map(|(input, part)| part.or(input)).collect();
-        let outputs = run(protocol, net, circuit, piece.len(), &inputs)?;
+        let outputs = run_wanted(protocol, net, circuit, piece.len(), &inputs, progress)?;
         parts.iter_mut().zip(outputs).for_each(|(parts, output)| parts.push(output));
         progress.advance(piece.len());
     }
     Ok(parts.iter().map(|parts| protocol.join_lanes(&parts.iter().collect::<Vec<_>>())).collect())
+}
+
+/// The same in one piece, unless the request is to end.
+fn run_wanted(
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+    circuit: &Compiled,
+    lanes: usize,
+    inputs: &[Input<'_, AnyShared>],
+    progress: &Progress,
+) -> Result<Vec<AnyShared>> {
+    let batch = prepare(protocol, circuit, lanes, net)?;
+    progress.refuse_ended()?;
+    evaluate(protocol, circuit, lanes, inputs, batch, net)
 }
 
 /// A value that does not fit a circuit is the caller's mistake. A shared value stays shared.

@@ -235,7 +235,7 @@ pub(crate) fn make(
     let run = Run { kind, count: count as usize, level: 0, streams };
     let parameters = run.compared(material.config.handshake(material.members.handshake()), &epoch.id);
     let parameters = parameters.with("request for a lot", &id).with("common secrets", &setup);
-    let judge = |error: &Error| material.judge_making(error);
+    let judge = |error: &Error| material.judge_making(epoch, error);
     let mut session = hello(&parameters, net).inspect_err(judge)?;
     let items = make_on_streams(&mut session, &run, net, &judge, &|stream, count, net: &mut dyn Net| {
         material.config.make_material(&epoch.setup, stream, kind, count, net)

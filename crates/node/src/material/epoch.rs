@@ -14,6 +14,7 @@
 //! Protocols that guarantee the output have a single permanent epoch, which every node begins for itself
 //! ([`Epoch::permanent`]).
 
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -105,6 +106,11 @@ impl SessionContext {
             setup: self.setup.id,
             epoch: self.epoch.as_ref().map_or([0; 32], |epoch| epoch.id),
         }
+    }
+
+    /// The epoch, if there is one.
+    pub(crate) fn epoch(&self) -> Option<&Epoch> {
+        self.epoch.as_deref()
     }
 
     /// The stock as one request may use it, if there is an epoch.
@@ -208,6 +214,11 @@ impl Material {
         self.end_epoch_if(why, |_| true);
     }
 
+    /// The same for one epoch: if it has been given up already, the one that followed it goes on.
+    pub(crate) fn end_only(&self, ended: &Epoch, why: &str) {
+        self.end_epoch_if(why, |epoch| ptr::eq(epoch, ended));
+    }
+
     /// The same, if a peer has restarted since it joined the epoch.
     pub(crate) fn end_epoch_of_other_start(&self, peer: Party, boot: [u8; 16]) {
         self.end_epoch_if("a peer has started again", |epoch| epoch.boots[peer.index()] != boot);
@@ -278,7 +289,7 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
     // Only when all are here: an order that comes late must not end what was made meanwhile.
     material.end_epoch("a new one is made");
     let epoch = make(material, &session, boots, &mut net).inspect_err(|e| {
-        judge(material, "making what is made afresh after a start", e);
+        judge(material, "making what is made afresh after a start", None, e);
     })?;
     let id = epoch.id;
     take(material, epoch)?;

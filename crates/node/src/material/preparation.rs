@@ -161,7 +161,7 @@ pub(crate) struct Wanted {
 
 /// At the leading node: the material that is made next, for the stock or for other workers.
 pub(crate) fn next_lot(material: &Material) -> Option<Preparation> {
-    lacking_kind(material).or_else(|| delivery::next(material))
+    material.turns.next(|| lacking_kind(material), || delivery::next(material))
 }
 
 /// Finds a kind with too few items in stock, and how many items to make of it in one run.
@@ -191,7 +191,7 @@ fn lacking_kind(material: &Material) -> Option<Preparation> {
         })
     });
     let (lacking, counts): (Vec<_>, Vec<_>) = lacking.unzip();
-    let at = material.filling_order.next(&lacking)?;
+    let at = material.filling_order.next(&lacking, Instant::now())?;
     let count = counts[lacking.iter().position(|lacking| lacking.kind == at)?];
     Some(Preparation::Fill { kind: u8::try_from(at).ok()?, count: u32::try_from(count).ok()?, request: None })
 }
@@ -219,7 +219,7 @@ fn lead_fill(material: &Material, name: [u8; 16], wanted: Wanted) -> Result<()> 
     if let Some(id) = request {
         return done.inspect_err(|_| delivery::give_up(material, &id));
     }
-    done?;
+    done.inspect_err(|_| material.filling_order.note_failed(usize::from(kind), Instant::now()))?;
     let target = &material.targets[usize::from(kind)];
     let more = count as usize * FULL / target.items().max(1);
     material.network.peers.note_made(usize::from(kind), u16::try_from(more).unwrap_or(u16::MAX));
@@ -281,8 +281,8 @@ fn make(material: &Material, epoch: &Epoch, name: [u8; 16], wanted: Wanted) -> R
 
 impl Material {
     /// Judges an error that ended making material, or one stream of it.
-    pub(super) fn judge_making(&self, error: &Error) {
-        self.strategy.judge(self, "making material", error);
+    pub(super) fn judge_making(&self, epoch: &Epoch, error: &Error) {
+        self.strategy.judge(self, "making material", Some(epoch), error);
     }
 }
 
@@ -297,7 +297,7 @@ fn fill_stock(
     let (kind, role) = (&target.kind, material.role());
     let run = Run { kind, count: wanted.count as usize, level: target.items(), streams };
     let parameters = material.config.handshake(compared(material, material.members.handshake()));
-    let judge = |error: &Error| material.judge_making(error);
+    let judge = |error: &Error| material.judge_making(epoch, error);
     let fill = || {
         fill(&epoch.lots, parameters, &run, net, &judge, |stream, count, net| match role {
             Role::Serve => delivery::ask(material, &stream, kind, count, net),

@@ -50,6 +50,7 @@ use crate::audit::Event;
 use crate::audit::logbook::Logbook;
 use crate::clock::now;
 use crate::error::system;
+use crate::material::epoch::Epoch;
 use crate::material::state::Material;
 
 /// What operators have to do.
@@ -135,23 +136,26 @@ impl From<String> for Failure {
 }
 
 /// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine. `during`
-/// says what was under way, never how far. A caller that runs several sessions calls this once for each
-/// error, as soon as the session ends.
-pub(crate) fn judge(material: &Material, during: &str, error: &Error) -> bool {
-    judge_named(material, during, error, |node| material.members.name_of(node).to_owned())
+/// says what was under way, never how far. `epoch` is that of the session, if it ran in one. A session of an
+/// epoch that was given up meanwhile says nothing about the present one, except by a check that failed. A
+/// caller that runs several sessions calls this once for each error, as soon as the session ends.
+pub(crate) fn judge(material: &Material, during: &str, epoch: Option<&Epoch>, error: &Error) -> bool {
+    judge_named(material, during, epoch, error, |node| material.members.name_of(node).to_owned())
 }
 
 /// The same for an error in which nodes have other numbers than they have under these common secrets.
 pub(crate) fn judge_named(
     material: &Material,
     during: &str,
+    epoch: Option<&Epoch>,
     error: &Error,
     name_of: impl Fn(Party) -> String,
 ) -> bool {
     let has_mac_key = material.strategy.has_mac_key();
+    let end = |why| epoch.iter().for_each(|epoch| material.end_only(epoch, why));
     let failure = match error {
         Error::CheckFailed { what } if *what == EARLIER_CHECK => {
-            material.end_epoch(match has_mac_key {
+            end(match has_mac_key {
                 true => "its MAC key was given up",
                 false => "a check has failed under its common secrets",
             });
@@ -162,7 +166,7 @@ pub(crate) fn judge_named(
             if has_mac_key {
                 material.count_guesses(Guesses { failed: 0, unanswered: 1 });
             }
-            material.end_epoch("a node left a check without an answer");
+            end("a node left a check without an answer");
             if !has_mac_key || !material.guesses().must_refresh(KEY_BITS) {
                 return false;
             }

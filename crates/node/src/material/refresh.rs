@@ -275,7 +275,7 @@ fn round(material: &Material, session: &mut AgreedSession, net: &mut TlsNet) -> 
             refuse_guessed(&material.store, material.strategy.has_mac_key())
                 .inspect_err(|_| give_up(material))?;
             let id = renew(material, session, net).inspect_err(|e| {
-                let quarantined = material.strategy.judge(material, "making fresh common secrets", e);
+                let quarantined = material.strategy.judge(material, "making fresh common secrets", None, e);
                 if quarantined || would_repeat(e, material.strategy.has_mac_key()) {
                     give_up(material);
                 }

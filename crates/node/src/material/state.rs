@@ -16,7 +16,7 @@ use crate::Result;
 use crate::audit::logbook::Logbook;
 use crate::error::system;
 use crate::material::epoch::Epoch;
-use crate::material::filling_order::FillingOrder;
+use crate::material::filling_order::{FillingOrder, Turns};
 use crate::material::refresh::{self, Refresh};
 use crate::material::setup::{self, LoadedSetup};
 use crate::material::strategy::MaterialStrategy;
@@ -80,6 +80,7 @@ pub(crate) struct Material {
     pub(super) filling: Mutex<()>,
     pub(super) under_way: UnderWay,
     pub(super) filling_order: FillingOrder,
+    pub(super) turns: Turns,
     /// Blocks that went through garbled circuits.
     pub(super) through_circuits: Arc<AtomicU64>,
     pub(super) refresh: Refresh,
@@ -126,6 +127,7 @@ impl Material {
             filling: Mutex::default(),
             under_way: UnderWay::default(),
             filling_order: FillingOrder::default(),
+            turns: Turns::default(),
             through_circuits: Arc::default(),
             refresh: Refresh::default(),
             heard: AtomicU64::default(),

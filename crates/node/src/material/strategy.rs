@@ -4,6 +4,7 @@ use polyclave_api::Refusal;
 use polyclave_protocol::{Error, Party};
 
 use crate::Result;
+use crate::material::epoch::Epoch;
 use crate::material::state::Material;
 use crate::peers::orders::Order;
 
@@ -27,8 +28,8 @@ pub(crate) trait MaterialStrategy: Send + Sync {
     fn refuse_without_epoch(&self, material: &Material) -> Result<(), Refusal>;
 
     /// Decides what a failure among the nodes means for this one. Returns whether it is a quarantine.
-    /// `during` says what was under way, never how far.
-    fn judge(&self, material: &Material, during: &str, error: &Error) -> bool;
+    /// `during` says what was under way, never how far, and `epoch` in which epoch, if in one.
+    fn judge(&self, material: &Material, during: &str, epoch: Option<&Epoch>, error: &Error) -> bool;
 
     /// Gives up material that may be worthless, for a reason that another node gives.
     fn give_up(&self, material: &Material, why: &str);

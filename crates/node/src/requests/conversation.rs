@@ -32,7 +32,7 @@ use crate::requests::begin::{Begun, NotBegun, begin};
 use crate::requests::channel_lease::ChannelLease;
 use crate::requests::plan::Plan;
 use crate::requests::service::Service;
-use crate::requests::strategy::Ending;
+use crate::requests::strategy::{Ending, WithoutClient};
 use client_connection::ClientConnection;
 use keepalive::KeptAlive;
 
@@ -142,7 +142,7 @@ fn try_serve(
     if let Some(first) = stock.and_then(|stock| stock.first_taken()) {
         service.foresight.note(likeness, first);
     }
-    let ending = Ending { outcome, gone: serving.connection.gone };
+    let ending = Ending { outcome, gone: serving.connection.gone, epoch: context.epoch() };
     Ok(service.strategy.end(&service.material, &mut channel, ending, faults)?)
 }
 
@@ -219,14 +219,14 @@ impl<'a> Serving<'a, '_> {
             net_of_peers,
             connection: &mut self.connection,
             progress: &self.progress,
-            ends: false,
+            without_client: WithoutClient::GoesOn,
         })
     }
 
     /// The network that the protocol uses while it uses a key.
     pub(crate) fn partners_for_client(&mut self) -> Result<KeptAlive<'_, 'a>, Error> {
-        let ends = self.service.strategy.ends_without_client();
-        Ok(KeptAlive { ends, ..self.net_of_peers()? })
+        let without_client = self.service.strategy.without_client();
+        Ok(KeptAlive { without_client, ..self.net_of_peers()? })
     }
 
     pub(crate) fn circuits(

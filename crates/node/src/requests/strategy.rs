@@ -11,6 +11,7 @@ use polyclave_transport::TlsNet;
 
 use crate::Result;
 use crate::computation::modes::StepError;
+use crate::material::epoch::Epoch;
 use crate::material::state::Material;
 use crate::requests::agreement::Early;
 use crate::requests::channel_lease::ChannelLease;
@@ -35,11 +36,24 @@ pub(crate) struct StepOf<'s> {
     pub(crate) uses_key: bool,
 }
 
+/// When this node ends a session that uses a key, once its client is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WithoutClient {
+    /// At the next message to another node.
+    EndsAtOnce,
+    /// Before it computes another piece ([`crate::computation::pieces`]).
+    EndsBetweenPieces,
+    /// Together with the other nodes, at the next step.
+    GoesOn,
+}
+
 /// How a request ended among the nodes.
-pub(crate) struct Ending {
+pub(crate) struct Ending<'e> {
     pub(crate) outcome: Result<(), StepError>,
     /// Why the client cannot be reached any more.
     pub(crate) gone: Option<Refusal>,
+    /// In which epoch it ran.
+    pub(crate) epoch: Option<&'e Epoch>,
 }
 
 /// How nodes serve a request together.
@@ -68,15 +82,15 @@ pub(crate) trait RequestStrategy: Send + Sync {
         net: &mut dyn Net,
     ) -> Result<Result<(), Refusal>>;
 
-    /// Whether the session ends here when the client is gone while a key is used.
-    fn ends_without_client(&self) -> bool;
+    /// When the session ends here, if the client is gone while a key is used.
+    fn without_client(&self) -> WithoutClient;
 
     /// Ends a request: decides what the client is told and whether the channel can serve again.
     fn end(
         &self,
         material: &Material,
         channel: &mut ChannelLease<'_>,
-        ending: Ending,
+        ending: Ending<'_>,
         faults: &mut Faults,
     ) -> Result<(), Refusal>;
 

@@ -17,7 +17,7 @@ use polyclave_cipher::Cipher;
 use polyclave_cipher::keyed::{key_shape, round_keys_shape};
 use polyclave_protocol::among::{Among, in_network, in_network_of};
 use polyclave_protocol::any::{AnyServiceSession, AnySetup, AnyShared};
-use polyclave_protocol::authenticated::Guesses;
+use polyclave_protocol::authenticated::{Guesses, MAX_UNANSWERED};
 use polyclave_protocol::handover::{Fault, Handover, Leaving, Sessions, Shape, Side};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Adversary, ProtocolConfig};
@@ -153,9 +153,21 @@ fn judged(node: &Node<'_>, error: Error) -> Error {
         }
         None => Ok(()),
     };
-    match written {
-        Ok(()) => error,
+    match written.and_then(|()| node.store.guesses()) {
+        Ok(guesses) => unless_too_often(error, guesses),
         Err(e) => Error::System(format!("{error}; and this could not be written down: {e}")),
+    }
+}
+
+/// A peer may hide a wrong guess behind each silence. So after as many as a MAC key bears in use, no try
+/// follows another one by itself.
+fn unless_too_often(error: Error, guesses: Guesses) -> Error {
+    match error {
+        Error::Unanswered { .. } if guesses.unanswered >= MAX_UNANSWERED => Error::System(format!(
+            "{error}. {} checks were left without an answer under the MAC key in use, so this is not tried again by itself: find out              which machine falls silent, then give the command again",
+            guesses.unanswered
+        )),
+        error => error,
     }
 }
 
@@ -250,11 +262,21 @@ pub(crate) fn restored(
 
 #[cfg(test)]
 mod tests {
-    use super::keys_at_once;
+    use super::*;
 
     #[test]
     fn the_more_new_nodes_there_are_the_fewer_keys_move_together() {
         let of: Vec<usize> = [1, 2, 3, 4, 9, 16, 64].into_iter().map(keys_at_once).collect();
         assert_eq!(of, [64, 64, 42, 32, 14, 8, 8]);
+    }
+
+    #[test]
+    fn after_too_many_silences_no_try_follows_another_by_itself() {
+        let silence = || Error::Unanswered { peer: Party(1), detail: "it is gone".into() };
+        let after = |unanswered| unless_too_often(silence(), Guesses { failed: 0, unanswered });
+        assert_eq!(after(MAX_UNANSWERED - 1), silence());
+        assert!(matches!(after(MAX_UNANSWERED), Error::System(_)), "{:?}", after(MAX_UNANSWERED));
+        let gone = Error::Closed { peer: Party(1), detail: "it is gone".into() };
+        assert_eq!(unless_too_often(gone.clone(), Guesses { failed: 0, unanswered: u32::MAX }), gone);
     }
 }

@@ -293,12 +293,13 @@ impl Transfer<'_> {
         let name_of = |party: Party| core.members.name_of(party).to_owned();
         match fault {
             Fault::Old(error) => {
-                core.material.strategy.judge(&core.material, DURING, &error);
+                core.material.strategy.judge(&core.material, DURING, self.context.epoch(), &error);
                 error
             }
             Fault::Elsewhere(error) => {
                 if let Some((_, of_pair)) = self.pair {
-                    judge_named(&of_pair.material, DURING, &error, name_of);
+                    let epoch = of_pair.material.epoch();
+                    judge_named(&of_pair.material, DURING, epoch.as_deref(), &error, name_of);
                 }
                 error
             }

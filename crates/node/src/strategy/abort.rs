@@ -16,6 +16,7 @@ use polyclave_transport::TlsNet;
 
 use crate::Result;
 use crate::computation::modes::StepError;
+use crate::material::epoch::Epoch;
 use crate::material::preparation::next_lot;
 use crate::material::quarantine::REMEDY;
 use crate::material::state::Material;
@@ -25,14 +26,17 @@ use crate::peers::orders::Order;
 use crate::requests::agreement::{Early, any};
 use crate::requests::begin::{COMPUTE, blame, unavailable};
 use crate::requests::channel_lease::ChannelLease;
-use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
+use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf, WithoutClient};
 
 /// The refusal if the epoch of a request was given up while it ran, because a check failed in another one.
 const GIVEN_UP: &str =
     "the nodes' epoch ended during the request, and they are making a new one: try again later";
 
 /// A request ends at all nodes or at none.
-pub(super) struct Abort;
+pub(super) struct Abort {
+    /// Whether the protocol has checks.
+    pub(super) is_checked: bool,
+}
 
 impl RequestStrategy for Abort {
     /// The client has reached all of these nodes. So a node that is not connected here may just be coming
@@ -65,15 +69,19 @@ impl RequestStrategy for Abort {
         early.agree(mine, net)
     }
 
-    fn ends_without_client(&self) -> bool {
-        true
+    /// A node that falls silent in a check looks as if it had cheated. No client may cause that.
+    fn without_client(&self) -> WithoutClient {
+        match self.is_checked {
+            true => WithoutClient::EndsBetweenPieces,
+            false => WithoutClient::EndsAtOnce,
+        }
     }
 
     fn end(
         &self,
         material: &Material,
         channel: &mut ChannelLease<'_>,
-        Ending { outcome, gone }: Ending,
+        Ending { outcome, gone, epoch }: Ending<'_>,
         _: &mut Faults,
     ) -> Result<(), Refusal> {
         match outcome {
@@ -93,7 +101,7 @@ impl RequestStrategy for Abort {
                 Err(Refusal::new(Reason::OutOfMaterial, detail))
             }
             Err(StepError::Failed(e)) => {
-                material.strategy.judge(material, "serving a request", &e);
+                material.strategy.judge(material, "serving a request", epoch, &e);
                 if let Some(gone) = gone {
                     material.refuse_quarantined()?;
                     return Err(gone);
@@ -141,8 +149,8 @@ impl MaterialStrategy for Checked {
         Err(Refusal::new(Reason::Unavailable, message))
     }
 
-    fn judge(&self, material: &Material, during: &str, error: &Error) -> bool {
-        quarantine::judge(material, during, error)
+    fn judge(&self, material: &Material, during: &str, epoch: Option<&Epoch>, error: &Error) -> bool {
+        quarantine::judge(material, during, epoch, error)
     }
 
     fn give_up(&self, material: &Material, why: &str) {

@@ -28,7 +28,7 @@ use crate::peers::orders::Order;
 use crate::requests::agreement::{ACCEPTED, Early, REFUSED};
 use crate::requests::begin::{blame, unavailable};
 use crate::requests::channel_lease::ChannelLease;
-use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf};
+use crate::requests::strategy::{Ending, Patience, RequestStrategy, StepOf, WithoutClient};
 
 /// The unit of time limits while nodes use a key. They wait [`ONLINE`] of these for each other's messages,
 /// and in total no longer than their client waits for them (60 s), so that they can tell the client which
@@ -75,8 +75,8 @@ impl RequestStrategy for Guaranteed {
     }
 
     /// A client that ends one of its connections must not make this node look silent to the others.
-    fn ends_without_client(&self) -> bool {
-        false
+    fn without_client(&self) -> WithoutClient {
+        WithoutClient::GoesOn
     }
 
     /// One node may have refused a step with which the others continue.
@@ -84,7 +84,7 @@ impl RequestStrategy for Guaranteed {
         &self,
         material: &Material,
         channel: &mut ChannelLease<'_>,
-        Ending { outcome, .. }: Ending,
+        Ending { outcome, .. }: Ending<'_>,
         faults: &mut Faults,
     ) -> Result<(), Refusal> {
         let lost = channel.net().map(|net| net.lost()).unwrap_or_default();
@@ -173,7 +173,7 @@ impl MaterialStrategy for Standing {
         Ok(())
     }
 
-    fn judge(&self, _: &Material, _: &str, _: &Error) -> bool {
+    fn judge(&self, _: &Material, _: &str, _: Option<&Epoch>, _: &Error) -> bool {
         false
     }
 

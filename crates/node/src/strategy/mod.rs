@@ -32,9 +32,11 @@ impl Strategy {
     /// The strategy for a protocol. This is the only place that distinguishes protocols.
     pub(crate) fn of(config: &AnyServiceConfig) -> Strategy {
         match config.adversary() {
-            Adversary::Passive => Strategy { requests: Box::new(Abort), material: Box::new(Unchecked) },
+            Adversary::Passive => {
+                Strategy { requests: Box::new(Abort { is_checked: false }), material: Box::new(Unchecked) }
+            }
             Adversary::Abort => Strategy {
-                requests: Box::new(Abort),
+                requests: Box::new(Abort { is_checked: true }),
                 material: Box::new(Checked { has_mac_key: config.has_mac_key() }),
             },
             Adversary::GuaranteedOutput => Strategy {

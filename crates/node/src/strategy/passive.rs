@@ -5,6 +5,7 @@ use polyclave_api::Refusal;
 use polyclave_protocol::{Error, Party};
 
 use crate::Result;
+use crate::material::epoch::Epoch;
 use crate::material::refresh;
 use crate::material::state::Material;
 use crate::material::strategy::{MaterialStrategy, Preparation};
@@ -22,7 +23,7 @@ impl MaterialStrategy for Unchecked {
         Ok(())
     }
 
-    fn judge(&self, _: &Material, _: &str, _: &Error) -> bool {
+    fn judge(&self, _: &Material, _: &str, _: Option<&Epoch>, _: &Error) -> bool {
         false
     }
 

@@ -106,10 +106,10 @@ impl Payment for GeneratePin {
             PinMethod::RandomWithPvv { index } => visa::check_index(*index),
             PinMethod::FromOffset { validation_data, offset } => {
                 check_length(offset, "the offset", length..=length)?;
-                ibm3624::check_data(validation_data, &self.pan)
+                ibm3624::check_data(validation_data, &self.pan, self.outgoing.format)
             }
             PinMethod::RandomWithOffset { validation_data } | PinMethod::Natural { validation_data } => {
-                ibm3624::check_data(validation_data, &self.pan)
+                ibm3624::check_data(validation_data, &self.pan, self.outgoing.format)
             }
         }
     }

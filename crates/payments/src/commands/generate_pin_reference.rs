@@ -80,7 +80,7 @@ impl Payment for GeneratePinReference {
                 Err("a PIN has 4 to 12 digits".into())
             }
             ReferenceMethod::Offset { validation_data, .. } => {
-                ibm3624::check_data(validation_data, &self.pan)
+                ibm3624::check_data(validation_data, &self.pan, self.pin.format)
             }
         }
     }

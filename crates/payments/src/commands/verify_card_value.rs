@@ -4,7 +4,7 @@ use polyclave_cipher::Circuit;
 use serde::{Deserialize, Serialize};
 
 use crate::card::{Digits, pack};
-use crate::card_value::{CardData, LENGTHS};
+use crate::card_value::{CardData, VERIFIED};
 use crate::payment::{KeyFacts, Payment, Role, check_roles};
 use crate::pin_reference::check_length;
 use crate::wiring::{Value, Wiring};
@@ -14,7 +14,7 @@ use crate::wiring::{Value, Wiring};
 pub struct VerifyCardValue {
     /// Of what.
     pub card: CardData,
-    /// The value that was given: 1 to 5 digits.
+    /// The value that was given: 3 to 5 digits.
     pub value: Digits,
 }
 
@@ -29,7 +29,7 @@ impl Payment for VerifyCardValue {
 
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String> {
         check_roles(&self.roles(), keys)?;
-        check_length(&self.value, "a card verification value", LENGTHS)?;
+        check_length(&self.value, "a card verification value", VERIFIED)?;
         self.card.check()
     }
 

@@ -33,7 +33,7 @@ impl Payment for VerifyPin {
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String> {
         check_roles(&self.roles(), keys)?;
         self.pin.check(&keys[0])?;
-        self.reference.check(&self.pan)
+        self.reference.check(&self.pan, self.pin.format)
     }
 
     fn counted(&self) -> Option<usize> {

@@ -9,6 +9,7 @@ use polyclave_cipher::Wire;
 
 use crate::card::{Digits, Pan};
 use crate::payment::Role;
+use crate::pin_block::PinFormat;
 use crate::purpose::DecimalizationTable;
 use crate::tables::{residues, sum_modulo_5, table, to_residues};
 use crate::wiring::{Key, Wiring};
@@ -19,23 +20,31 @@ pub(crate) fn role() -> Role {
     Role { name: "PIN verification key", takes: is_for_ibm3624 }
 }
 
-/// The fewest digits of a card number in validation data.
+/// The fewest digits of a card number in validation data that the PIN block is bound to.
 const LEAST_OF_PAN: usize = 10;
 
 /// Whether validation data is of a card: consecutive digits of its number, and then a fill of one character.
 /// With data of another card, or with a few digits that many cards have, a client could verify PINs of one
-/// card against the natural PIN of its own.
-pub(crate) fn check_data(data: &[u8; 8], pan: &Pan) -> Result<(), String> {
-    let text = hex::encode(data);
+/// card against the natural PIN of its own. So enough of the digits are among those that are part of the PIN
+/// block: in format 4 all of the card number, and in the others the last 12 before the check digit. The rest
+/// of the number is only what the client says.
+pub(crate) fn check_data(data: &[u8; 8], pan: &Pan, format: PinFormat) -> Result<(), String> {
+    let (text, digits) = (hex::encode(data), pan.digits().as_str());
+    let bound = match format {
+        PinFormat::Iso4 => 0..digits.len(),
+        _ => digits.len().saturating_sub(13)..digits.len() - 1,
+    };
+    let bound_of = |at: usize, count: usize| (at..at + count).filter(|place| bound.contains(place)).count();
     let is_of_pan = (LEAST_OF_PAN..=text.len()).any(|count| {
-        let (digits, fill) = text.split_at(count);
+        let (of_pan, fill) = text.split_at(count);
         let is_fill = fill.bytes().all(|c| fill.as_bytes().first() == Some(&c));
-        is_fill && pan.digits().as_str().contains(digits)
+        let mut places = (0..digits.len()).filter(|at| digits[*at..].starts_with(of_pan));
+        is_fill && places.any(|at| bound_of(at, count) >= LEAST_OF_PAN)
     });
     match is_of_pan {
         true => Ok(()),
         false => Err(format!(
-            "validation data is {LEAST_OF_PAN} or more consecutive digits of the card number, and then one character as a fill"
+            "validation data is consecutive digits of the card number, and then one character as a fill; {LEAST_OF_PAN} or more of the              digits are of those that the PIN block is bound to, which is the last 12 before the check digit (iso4: all)"
         )),
     }
 }
@@ -112,20 +121,46 @@ pub(crate) fn require_pin(w: &mut Wiring, key: &Key, table: &DecimalizationTable
 
 #[cfg(test)]
 mod tests {
-    use super::Pan;
+    use super::PinFormat;
+
+    fn check(text: &str, pan: &str, format: PinFormat) -> Result<(), String> {
+        let data: [u8; 8] = hex::decode(text).expect("digits").try_into().expect("8 bytes");
+        super::check_data(&data, &pan.parse().expect("a card"), format)
+    }
 
     #[test]
     fn validation_data_is_of_the_card() {
-        let pan: Pan = "1122334455667788".parse().expect("a card");
-        let check = |text: &str| {
-            let data: [u8; 8] = hex::decode(text).expect("digits").try_into().expect("8 bytes");
-            super::check_data(&data, &pan)
-        };
-        for right in ["1122334455667788", "2334455667788fff", "1122334455ffffff", "4455667788000000"] {
-            assert_eq!(check(right), Ok(()), "{right}");
+        for format in [PinFormat::Iso0, PinFormat::Iso1, PinFormat::Iso3, PinFormat::Iso4] {
+            let check = |text: &str| check(text, "1122334455667788", format);
+            for right in ["1122334455667788", "2334455667788fff", "2334455667ffffff"] {
+                assert_eq!(check(right), Ok(()), "{right} {format}");
+            }
+            for of_other_digits in ["1122334455ffffff", "4455667788000000"] {
+                let is_right = check(of_other_digits).is_ok();
+                assert_eq!(is_right, format == PinFormat::Iso4, "{of_other_digits} {format}");
+            }
+            for wrong in ["1122334455667798", "112233445fffffff", "1122334455fffffe", "ffffffffffffffff"] {
+                assert!(check(wrong).is_err(), "{wrong}");
+            }
         }
-        for wrong in ["1122334455667798", "112233445fffffff", "1122334455fffffe", "ffffffffffffffff"] {
-            assert!(check(wrong).is_err(), "{wrong}");
+    }
+
+    #[test]
+    fn validation_data_is_of_the_digits_that_the_block_is_bound_to() {
+        // Two cards of 19 digits whose blocks have the same 12: a client names its own in place of another.
+        let (own, same) = ("5551112223344556677", "6666662223344556677");
+        for (format, is_right) in [
+            (PinFormat::Iso0, false),
+            (PinFormat::Iso1, false),
+            (PinFormat::Iso3, false),
+            (PinFormat::Iso4, true),
+        ] {
+            assert_eq!(check("5551112223ffffff", own, format).is_ok(), is_right, "{format}");
+            assert_eq!(check("6666662223ffffff", same, format).is_ok(), is_right, "{format}");
+            assert_eq!(check("2223344556ffffff", own, format), Ok(()), "{format}");
+            assert_eq!(check("5551112223344556", own, format), Ok(()), "{format}");
         }
+        // A short number has 11 before the check digit.
+        assert_eq!(check("123456789012ffff", "123456789012", PinFormat::Iso0), Ok(()));
     }
 }

@@ -179,9 +179,10 @@ fn card_values_and_dates_have_their_lengths() {
         Command::VerifyCardValue(c) => Some(c),
         _ => None,
     });
-    let mut wrong = right.clone();
-    wrong.value = "123456".parse().expect("digits");
-    refused(Command::VerifyCardValue(wrong), &keys, "has 1 to 5 digits");
+    for value in ["1", "12", "123456"] {
+        let wrong = VerifyCardValue { value: value.parse().expect("digits"), ..right.clone() };
+        refused(Command::VerifyCardValue(wrong), &keys, "has 3 to 5 digits");
+    }
     let of = |digits: [&str; 2]| {
         let [expiry, service_code] = digits.map(|digits| digits.parse().expect("digits"));
         let card = CardData::Cvv { pan: pan("4123456789012345"), expiry, service_code };

@@ -32,13 +32,14 @@
 //! batch (docs/protocols/tower.md). And a batch in which it guesses at least one bit fails with 1/2 or more,
 //! which counts, as a failure or as silence. So of all batches in which it guesses there are twice as many as
 //! failures can be expected, at most, and [`spoilt_bound_log2`] multiplies. After [`MAX_UNANSWERED`] silences
-//! a key is not used any more; checks that were under way at that moment, on all streams of all workers, can
-//! still end in silence. For kappa = 64, which all nodes use, this is 2^-48. For kappa = 40 it is 2^-27: that
-//! is for comparison with papers, and no node serves with it.
+//! a key is not used any more, except to carry stored values over: a refresh or a reshare, which each further
+//! silence ends until it is ordered again. Checks that were under way at that moment, on all streams of all
+//! workers, can still end in silence. For kappa = 64, which all nodes use, this is 2^-48. For kappa = 40 it
+//! is 2^-27: that is for comparison with papers, and no node serves with it.
 
 /// log2 of the most that a forged MAC may be likely: beyond it a key is not used any more.
 pub const MAX_FORGED_LOG2: f64 = -40.0;
-/// After so many checks that were left without an answer a key is not used any more.
+/// After so many checks that were left without an answer a key is used only to carry stored values over.
 pub const MAX_UNANSWERED: u32 = 1024;
 
 /// The most checks of material that are under way at a node at the same time: on all streams of all its

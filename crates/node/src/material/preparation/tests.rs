@@ -294,6 +294,28 @@ fn a_node_rotates_no_more_after_six_failed_checks_unless_its_operator_takes_the_
     assert_eq!(nodes.guesses(1), Guesses::default(), "fresh secrets, of which nothing was guessed");
 }
 
+/// A refresh carries keys over from a MAC key that is used for nothing else any more. A cheater could hide a
+/// wrong guess behind each silence, so rounds do not follow each other by themselves then.
+#[test]
+fn a_silence_after_too_many_ends_a_refresh_until_it_is_ordered_again() {
+    let mut nodes = Nodes::start();
+    make_key(&nodes.client());
+    nodes.nodes[1] = None;
+    let too_many = Guesses { failed: 0, unanswered: MAX_UNANSWERED };
+    nodes.store(1).count_guesses(too_many).expect("counted");
+    nodes.restart(1);
+    nodes.until("they meet again", |nodes| nodes.state(1).connected.len() == NODES);
+    let unanswered = Error::Unanswered { peer: Party(0), detail: "it is gone".into() };
+    nodes.faults[1].set(Place::Refreshing, unanswered);
+    nodes.order_refresh();
+    nodes.until("it ends", |nodes| !nodes.state(1).rotating.contains(&"node-2".into()));
+    assert!(nodes.faults[1].is_over());
+    assert_eq!(nodes.guesses(1).unanswered, MAX_UNANSWERED + 1);
+    nodes.order_refresh();
+    nodes.until("it is ordered again", |nodes| nodes.ready() && nodes.state(1).quarantine.is_none());
+    assert_eq!(nodes.guesses(1), Guesses::default());
+}
+
 /// One thread has material made and leads rounds of a refresh. While a round waits for the request, no
 /// material is made for it.
 #[test]
@@ -415,7 +437,7 @@ fn any_failure_ends_the_epoch_at_once_and_what_counts_is_counted() {
     };
     let judged = |node: usize, epoch: Arc<Epoch>, error: &Error| {
         let material = &nodes.nodes[node].as_ref().expect("it runs").material;
-        let is_quarantine = judge(material, "keys moved", error);
+        let is_quarantine = judge(material, "keys moved", Some(&epoch), error);
         assert!(epoch.is_over(), "{error}");
         assert_eq!(material.is_quarantined(), is_quarantine, "{error}");
         assert_eq!(!material.may_use_mac_key(), is_quarantine, "{error}");
@@ -423,12 +445,20 @@ fn any_failure_ends_the_epoch_at_once_and_what_counts_is_counted() {
         assert_eq!(material.store.quarantined().expect("read").is_some(), is_quarantine, "{error}");
         (is_quarantine, nodes.guesses(node))
     };
-    let [none, one, most] = [0, 1, MAX_UNANSWERED].map(|unanswered| Guesses { failed: 0, unanswered });
-    assert_eq!(judged(1, epoch_of(1), &Error::CheckFailed { what: EARLIER_CHECK }), (false, none));
+    let [none, one, two, most] =
+        [0, 1, 2, MAX_UNANSWERED].map(|unanswered| Guesses { failed: 0, unanswered });
+    let given_up = epoch_of(1);
+    let earlier = Error::CheckFailed { what: EARLIER_CHECK };
+    assert_eq!(judged(1, given_up.clone(), &earlier), (false, none));
     let unanswered = Error::Unanswered { peer: Party(0), detail: "it is gone".into() };
     assert_eq!(judged(1, epoch_of(1), &unanswered), (false, one));
+    // Errors of sessions that still run in an epoch that was given up say nothing about the present one.
+    let present = epoch_of(1);
+    assert_eq!(judged(1, given_up.clone(), &earlier), (false, one));
+    assert_eq!(judged(1, given_up, &unanswered), (false, two));
+    assert!(!present.is_over());
     let material = &nodes.nodes[1].as_ref().expect("it runs").material;
-    let left = Guesses { failed: 0, unanswered: MAX_UNANSWERED - 2 };
+    let left = Guesses { failed: 0, unanswered: MAX_UNANSWERED - 3 };
     material.store.count_guesses(left).expect("counted");
     let [of_second, of_third] = [epoch_of(1), epoch_of(2)];
     assert_eq!(judged(1, of_second, &unanswered), (true, most), "the last one is too many");

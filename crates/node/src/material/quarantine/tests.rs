@@ -46,7 +46,7 @@ impl Alone {
     fn judge(&self, error: &Error) -> (bool, PrometheusHandle) {
         let recorder = PrometheusBuilder::new().build_recorder();
         let is_quarantine =
-            metrics::with_local_recorder(&recorder, || judge(&self.node.material, "keys moved", error));
+            metrics::with_local_recorder(&recorder, || judge(&self.node.material, "keys moved", None, error));
         (is_quarantine, recorder.handle())
     }
 

@@ -6,9 +6,16 @@
 //! goes on here.
 //!
 //! A client is gone when its connection has ended. Then this node ends the session, and with it the sessions
-//! of the other nodes. Under a protocol that corrects wrong shares this node continues: a client that ends
-//! one of its connections must not make this node look silent to the others. The nodes then end together at
-//! the next step; the level of their stock limits what one step can take.
+//! of the other nodes. A client that ends one of its connections must not make this node look like a cheater
+//! to the others ([`WithoutClient`]):
+//!
+//! * Under a protocol with checks, a node that falls silent in the middle of one is counted if there is a MAC
+//!   key, and the epoch ends. It also ends if a claim of material fails. So this node ends the session before
+//!   it computes another piece ([`crate::computation::pieces`]), when neither is under way. The memory of a
+//!   request limits what one piece takes.
+//! * Under a protocol that corrects wrong shares, a node that falls silent is named to the client. So this
+//!   node continues, and the nodes end together at the next step. The level of their stock limits what one
+//!   step can take.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +25,7 @@ use polyclave_protocol::{Error, Party, PartySet};
 
 use super::client_connection::ClientConnection;
 use crate::computation::progress::Progress;
+use crate::requests::strategy::WithoutClient;
 use crate::{InjectedNet, Result};
 
 /// How often the node checks whether the client is still connected.
@@ -43,8 +51,8 @@ pub(crate) struct KeptAlive<'n, 'l> {
     pub(super) net_of_peers: InjectedNet<'n>,
     pub(super) connection: &'n mut ClientConnection<'l>,
     pub(super) progress: &'n Progress,
-    /// Whether the session ends here when the client is gone.
-    pub(super) ends: bool,
+    /// When the session ends here, if the client is gone.
+    pub(super) without_client: WithoutClient,
 }
 
 impl KeptAlive<'_, '_> {
@@ -61,10 +69,13 @@ impl KeptAlive<'_, '_> {
                 self.connection.keepalive.signed = now;
             }
         }
-        match &self.connection.gone {
-            Some(gone) if self.ends => Err(Error::System(gone.message.clone())),
-            _ => Ok(()),
+        let Some(gone) = &self.connection.gone else { return Ok(()) };
+        match self.without_client {
+            WithoutClient::EndsAtOnce => return Err(Error::System(gone.message.clone())),
+            WithoutClient::EndsBetweenPieces => self.progress.end(&gone.message),
+            WithoutClient::GoesOn => {}
         }
+        Ok(())
     }
 }
 
