@@ -129,10 +129,16 @@ impl Authorities {
         let of = |(name, held): (&String, &Held)| AuthorityState {
             name: name.clone(),
             certificates: held.anchors.as_ref().map_or(0, |anchors| anchors.certificates().count()),
-            ends: held.anchors.as_ref().and_then(Anchors::ends).map_or(0, seconds),
+            ends: held.last().map_or(0, |(_, to)| seconds(to)),
             problem: held.problem.clone(),
         };
         in_force.by_name.iter().map(of).collect()
+    }
+
+    /// From when until when the certificate of each is valid that ends last.
+    pub(super) fn validities(&self) -> Vec<(String, (SystemTime, SystemTime))> {
+        let in_force = self.0.read();
+        in_force.by_name.iter().filter_map(|(name, held)| Some((name.clone(), held.last()?))).collect()
     }
 }
 
@@ -166,6 +172,10 @@ impl Held {
             tracing::error!(authority = %authority.name, why, "the file of an authority is not taken; {keeps}");
         }
         self.problem = problem;
+    }
+
+    fn last(&self) -> Option<(SystemTime, SystemTime)> {
+        self.anchors.as_ref().and_then(Anchors::last)
     }
 
     fn changed(&self, name: &str) -> Changed {

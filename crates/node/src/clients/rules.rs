@@ -134,6 +134,11 @@ impl Rules {
         self.0.authorities.states()
     }
 
+    /// From when until when the certificate of each authority is valid that ends last.
+    pub(crate) fn validities_of_authorities(&self) -> Vec<(String, (SystemTime, SystemTime))> {
+        self.0.authorities.validities()
+    }
+
     /// All clients by their names, with the certificates by which each is known.
     pub(crate) fn certificates(&self) -> Vec<(String, Vec<CertificateDer<'static>>)> {
         let policy = self.0.policy.read();

@@ -73,7 +73,11 @@ fn find_out(core: &Core) -> Slow {
 }
 
 fn date(end: CertificateEnd) -> CertificateDate {
-    let of = if end.of == Holder::Client { "client" } else { "node" };
+    let of = match end.of {
+        Holder::Own | Holder::Node => "node",
+        Holder::Client => "client",
+        Holder::Authority => "authority",
+    };
     CertificateDate { of: of.into(), name: end.name, ends: end.ends, soon: end.soon }
 }
 
