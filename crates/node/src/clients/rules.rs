@@ -26,6 +26,8 @@ pub(crate) struct Rules(Arc<InForce>);
 
 struct InForce {
     policy: RwLock<ClientPolicy>,
+    /// Why it is not known which rules are in force now.
+    unknown: RwLock<Option<String>>,
     authorities: Authorities,
     rates: Rates,
     /// When the log told last why somebody was refused, and how often it was not told since.
@@ -39,6 +41,7 @@ impl Rules {
     pub(crate) fn new(policy: ClientPolicy) -> Rules {
         Rules(Arc::new(InForce {
             policy: RwLock::new(policy),
+            unknown: RwLock::default(),
             authorities: Authorities::default(),
             rates: Rates::default(),
             told: Mutex::default(),
@@ -93,8 +96,12 @@ impl Rules {
     }
 
     /// Refuses to go on with a client of an authority whose certificate has ended since it connected, or that
-    /// would not be let in any more. What a listed client may do is judged with each request.
+    /// would not be let in any more; and with everybody while it is unknown which rules are in force.
+    /// What a listed client may do is judged with each request.
     pub(crate) fn refuse_ended(&self, client: &Client) -> Result<(), Refusal> {
+        if let Some(why) = self.why_unknown() {
+            return Err(Refusal::new(Reason::Unavailable, why));
+        }
         let Known::Signed { chain, verified, authority } = &client.known else { return Ok(()) };
         let ended = |why: String| {
             Refusal::new(Reason::Busy, format!("{why}; connect again with a valid certificate"))
@@ -117,6 +124,21 @@ impl Rules {
             Ok(_) => Err(ended(format!("{} is known in another way now", client.name))),
             Err(why) => Err(ended(why)),
         }
+    }
+
+    /// Has everybody refused: other rules are in force, which are not known here.
+    pub(crate) fn are_unknown(&self, why: String) {
+        *self.0.unknown.write() = Some(why);
+    }
+
+    /// These rules are those in force.
+    pub(crate) fn are_known(&self) {
+        *self.0.unknown.write() = None;
+    }
+
+    /// Why it is not known which rules are in force now.
+    pub(crate) fn why_unknown(&self) -> Option<String> {
+        self.0.unknown.read().clone()
     }
 
     /// Reads the files of authorities that have changed. They are named from the node's directory on.
@@ -193,6 +215,7 @@ impl Rules {
         tracing::info!(clients, rules, "rules for clients were read");
         self.0.rates.keep(policy.rules());
         *self.0.policy.write() = policy;
+        self.are_known();
         self.0.authorities.rules_have_changed();
     }
 
