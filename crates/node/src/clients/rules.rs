@@ -168,6 +168,11 @@ impl Rules {
         policy.clients().iter().map(of).collect()
     }
 
+    /// Whether the rules name this very client, and not only a pattern that fits it.
+    pub(crate) fn names(&self, client: &Client) -> bool {
+        self.0.policy.read().is_named(client.asker())
+    }
+
     /// Whether a client may do something with a key that has no mode.
     pub(crate) fn allows(&self, client: &Client, right: Right, key: &str) -> bool {
         self.0.policy.read().allows(client.asker(), &Permission::of(right, key), Moment::now())
