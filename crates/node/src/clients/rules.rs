@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use polyclave_api::{Demand, Permission, Reason, Refusal, Right};
@@ -18,6 +18,7 @@ use crate::clients::authorities::{Authorities, AuthorityState, Changed};
 use crate::clients::changes::changes;
 use crate::clients::client::{Client, Known, Verified};
 use crate::clients::rates::Rates;
+use crate::clients::refused::Refused;
 use crate::error::system;
 
 /// The rules for clients that are in force.
@@ -30,12 +31,8 @@ struct InForce {
     unknown: RwLock<Option<String>>,
     authorities: Authorities,
     rates: Rates,
-    /// When the log told last why somebody was refused, and how often it was not told since.
-    told: Mutex<(Option<Instant>, u64)>,
+    refused: Mutex<Refused>,
 }
-
-/// At most so often the log tells why a certificate was refused: strangers can show any number of them.
-const TELL_EVERY: Duration = Duration::from_secs(1);
 
 impl Rules {
     pub(crate) fn new(policy: ClientPolicy) -> Rules {
@@ -44,7 +41,7 @@ impl Rules {
             unknown: RwLock::default(),
             authorities: Authorities::default(),
             rates: Rates::default(),
-            told: Mutex::default(),
+            refused: Mutex::default(),
         }))
     }
 
@@ -83,13 +80,10 @@ impl Rules {
     pub(crate) fn admit(&self, shown: &[CertificateDer<'_>]) -> bool {
         let Err(why) = self.know(shown) else { return true };
         if !self.0.policy.read().authorities().is_empty() {
-            let mut told = self.0.told.lock();
-            match told.0.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-                true => {
-                    tracing::warn!(why, untold = told.1, "a client was refused for its certificate");
-                    *told = (Some(Instant::now()), 0);
-                }
-                false => told.1 += 1,
+            let certificate = shown.first().map_or([0; 32], |certificate| blake3::hash(certificate).into());
+            let told = self.0.refused.lock().tell(certificate, Instant::now());
+            if let Some(untold) = told {
+                tracing::warn!(why, untold, "a client was refused for its certificate");
             }
         }
         false
