@@ -25,11 +25,11 @@ pub(crate) fn describe() {
     describe_gauge!("polyclave_ready", "1 if requests can be served.");
     describe_gauge!(
         "polyclave_keys_nearly_spent",
-        "Active keys with less than a tenth of their budget left, counted every five minutes."
+        "Active keys whose newest version has less than a tenth of its budget left, counted every five minutes."
     );
     describe_gauge!(
         "polyclave_keys_expiring",
-        "Keys that expire within a week and stay for decryption, counted every five minutes."
+        "Keys whose newest version expires within a week and stays for decryption, counted every five minutes."
     );
     describe_gauge!("polyclave_audit_lines", "The number of the last line of the audit log.");
     describe_gauge!("polyclave_keys", "Keys whose shares this node holds.");
