@@ -106,7 +106,7 @@ pub struct RequestCount {
 /// The end of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CertificateDate {
-    /// `node` or `client`.
+    /// `node`, `client`, or `authority` (of clients).
     pub of: String,
     /// The name of its holder.
     pub name: String,

@@ -25,7 +25,7 @@ pub struct Client {
 
 impl Client {
     /// Sets the function that receives remarks that a person should read although nothing failed: that nodes
-    /// are missing, and what that means.
+    /// are missing, and what that means; that a renewed certificate cannot be used.
     pub fn on_remark(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Client {
         self.caller.remarks = Arc::new(tell);
         self

@@ -23,8 +23,10 @@ impl RenewedFiles {
     pub fn load(&self) -> Result<Identity> {
         let certificate = private::read_public(&self.certificate)?;
         let key = private::read(&self.key)?;
-        let of = |e: polyclave_protocol::Error| Error::malformed(&self.certificate, e.to_string());
-        Identity::from_pem(certificate.as_bytes(), &key).map_err(of)
+        let both = |e: polyclave_protocol::Error| {
+            Error::malformed(&self.certificate, format!("(and the key in {}) {e}", self.key.display()))
+        };
+        Identity::from_pem(certificate.as_bytes(), &key).map_err(both)
     }
 
     /// The same files, named from a directory on.

@@ -40,6 +40,12 @@ impl Authority {
         Authority { certificate, issuer: Issuer::new(params, key), above }
     }
 
+    /// The same one, with another certificate for its key.
+    pub fn renewed(self, params: CertificateParams) -> Authority {
+        let certificate = params.self_signed(self.issuer.key()).expect("a certificate");
+        Authority { certificate, ..self }
+    }
+
     /// What the certificate of an authority says, to be changed by tests.
     pub fn params(name: &str) -> CertificateParams {
         let mut params = CertificateParams::default();

@@ -73,9 +73,10 @@ impl Anchors {
         self.0.iter().map(|anchor| &anchor.certificate)
     }
 
-    /// The last moment at which one of them is valid.
-    pub fn ends(&self) -> Option<SystemTime> {
-        self.0.iter().map(|anchor| anchor.not_after).max()
+    /// From when until when the one of them is valid that ends last.
+    pub fn last(&self) -> Option<(SystemTime, SystemTime)> {
+        let last = self.0.iter().max_by_key(|anchor| anchor.not_after);
+        last.map(|anchor| (anchor.not_before, anchor.not_after))
     }
 
     /// Whether one of these has signed the first certificate of a chain, directly or over the others, and

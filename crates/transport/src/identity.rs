@@ -87,6 +87,8 @@ impl Identity {
         validity::expiry(first)?;
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|e| Error::misuse(format!("the key is no private key in PEM: {e}")))?;
+        // The library wipes nothing by itself.
+        let key = Zeroizing::new(key);
         let signing = ring::sign::any_supported_type(&key).map_err(|e| {
             Error::misuse(format!(
                 "the private key is none that can be used (Ed25519, P-256, P-384, RSA): {e}"

@@ -341,7 +341,7 @@ impl Workers<'_> {
         if !missing.is_empty() {
             let which = missing.into_iter().collect();
             let cluster = &self.group.cluster;
-            let called = match self.caller.identity.current() {
+            let called = match self.caller.identity.current(&|remark| self.caller.remark(remark)) {
                 Ok(identity) => call(
                     &identity,
                     self.group.limits,

@@ -96,6 +96,18 @@ impl Corp {
         called.into_iter().map(|(_, line)| line.map_err(|e| e.to_string())).collect()
     }
 
+    /// Says at all nodes what some clients of the authority may do.
+    fn allow(&self, name: &str, identity: &str, rights: &[Right], keys: &str) {
+        for path in &self.cluster.local.nodes {
+            let node = NodeDir::open(path).expect("its directory");
+            let mut policy = node.policy().expect("its policy");
+            let (name, identity, keys) = (name.into(), identity.into(), vec![keys.into()]);
+            let entry = AuthorityClient { name, identity, rights: rights.to_vec(), keys };
+            policy.set_authority_client("corp", entry).expect("it fits");
+            node.save_policy(&policy).expect("saved");
+        }
+    }
+
     fn is_admitted(&self, params: &CertificateParams) -> bool {
         let lines = self.call(&self.authority.sign(params));
         let admitted = lines.iter().filter(|line| line.is_ok()).count();
@@ -323,6 +335,29 @@ fn all_nodes_know_a_client_by_the_same_identity_which_outlasts_its_certificates(
         assert!(log().contains("authority=corp certificates=blake3:"), "the log says which keys vouch");
         assert!(log().contains("authority-client=prod of=corp identity=spiffe://corp.example/prod/*"));
     }
+}
+
+#[test]
+fn a_component_of_a_key_comes_from_a_client_that_the_rules_name_and_not_from_one_that_a_pattern_fits() {
+    let corp = Corp::start();
+    let client = |name: &str| {
+        corp.client(name, &corp.authority.sign(&svid(&format!("spiffe://corp.example/prod/{name}"))))
+    };
+    let (web, other) = (client("web"), client("other"));
+    let give = |client: &Client, number: u8| {
+        client.import_component(key("two", "aes-128", &[Mode::Ctr]), (number, 2), None, &data(16))
+    };
+    let refused = |client: &Client, number: u8| {
+        give(client, number).is_err_and(|e| e.to_string().contains("name one by one"))
+    };
+    corp.allow("prod", "spiffe://corp.example/prod/*", &[Right::Import, Right::List], "two*");
+    corp.cluster.wait_until(|| refused(&web, 1));
+    // The pattern gives the right, and an entry of its own says who it is.
+    corp.allow("web", WEB, &[], "two*");
+    corp.cluster.wait_until(|| give(&web, 1).is_ok());
+    assert!(refused(&other, 2), "the authority could make any number of such");
+    corp.allow("other", "spiffe://corp.example/prod/other", &[], "two*");
+    corp.cluster.wait_until(|| give(&other, 2).is_ok());
 }
 
 /// What a client drafts once all nodes have taken their rules.

@@ -37,6 +37,18 @@ impl<'a> From<&'a CertificateDer<'a>> for Asker<'a> {
 }
 
 impl ClientPolicy {
+    /// Whether the rules name this very client: a listed one, or one of an authority that has an entry with
+    /// exactly its identity. Whom else a pattern fits, its authority decides alone.
+    pub fn is_named(&self, who: Asker<'_>) -> bool {
+        match who {
+            Asker::Listed(certificate) => self.entry_of(certificate).is_some(),
+            Asker::Signed { authority, identity } => {
+                let known = self.authorities.iter().filter(|known| known.name == authority);
+                known.flat_map(|known| &known.clients).any(|client| client.identity == identity)
+            }
+        }
+    }
+
     /// What is written about a client: one entry at most if it is listed.
     pub(super) fn entries_of(&self, who: Asker<'_>) -> Vec<Entry<'_>> {
         match who {

@@ -6,7 +6,9 @@ use super::create::Create;
 use super::crypt::{Decrypt, Encrypt, Mac};
 use super::life::{Activate, Destroy, Revoke};
 use super::look::{GetAttributes, Locate};
+use super::mac_verify::MacVerify;
 use super::refused::{Reason, Result};
+use super::rekey::Rekey;
 use super::request::BatchItem;
 use super::tell::{DiscoverVersions, Query};
 
@@ -23,6 +25,8 @@ pub(super) enum Asked {
     Encrypt(Encrypt),
     Decrypt(Decrypt),
     Mac(Mac),
+    MacVerify(MacVerify),
+    Rekey(Rekey),
 }
 
 impl Asked {
@@ -47,6 +51,8 @@ impl Asked {
             operation::ENCRYPT => Asked::Encrypt(Encrypt::read(of, placeholder)?),
             operation::DECRYPT => Asked::Decrypt(Decrypt::read(of, placeholder)?),
             operation::MAC => Asked::Mac(Mac::read(of, placeholder)?),
+            operation::MAC_VERIFY => Asked::MacVerify(MacVerify::read(of, placeholder)?),
+            operation::REKEY => Asked::Rekey(Rekey::read(of, version, placeholder)?),
             operation::GET | operation::EXPORT => {
                 let why = "keys never leave the nodes: let them encrypt, decrypt or compute codes";
                 return Err(Reason::NotExtractable.because(why));
@@ -81,6 +87,8 @@ impl Asked {
             Asked::Encrypt(asked) => asked.done(call).await,
             Asked::Decrypt(asked) => asked.done(call).await,
             Asked::Mac(asked) => asked.done(call).await,
+            Asked::MacVerify(asked) => asked.done(call).await,
+            Asked::Rekey(asked) => asked.done(call).await,
         }
     }
 }

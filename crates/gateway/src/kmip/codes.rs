@@ -64,6 +64,7 @@ pub(super) mod tag {
     pub(in crate::kmip) const TIME_STAMP: u32 = 0x42_0092;
     pub(in crate::kmip) const UNIQUE_BATCH_ITEM_ID: u32 = 0x42_0093;
     pub(in crate::kmip) const UNIQUE_IDENTIFIER: u32 = 0x42_0094;
+    pub(in crate::kmip) const VALIDITY_INDICATOR: u32 = 0x42_009b;
     pub(in crate::kmip) const VENDOR_IDENTIFICATION: u32 = 0x42_009d;
     pub(in crate::kmip) const DATA: u32 = 0x42_00c2;
     pub(in crate::kmip) const RANDOM_IV: u32 = 0x42_00c5;
@@ -86,6 +87,7 @@ pub(super) mod tag {
 pub(super) mod operation {
     pub(in crate::kmip) const CREATE: u32 = 0x01;
     pub(in crate::kmip) const REGISTER: u32 = 0x03;
+    pub(in crate::kmip) const REKEY: u32 = 0x04;
     pub(in crate::kmip) const LOCATE: u32 = 0x08;
     pub(in crate::kmip) const GET: u32 = 0x0a;
     pub(in crate::kmip) const GET_ATTRIBUTES: u32 = 0x0b;
@@ -98,12 +100,14 @@ pub(super) mod operation {
     pub(in crate::kmip) const ENCRYPT: u32 = 0x1f;
     pub(in crate::kmip) const DECRYPT: u32 = 0x20;
     pub(in crate::kmip) const MAC: u32 = 0x23;
+    pub(in crate::kmip) const MAC_VERIFY: u32 = 0x24;
     pub(in crate::kmip) const IMPORT: u32 = 0x2a;
     pub(in crate::kmip) const EXPORT: u32 = 0x2b;
 
     /// Those that are served, with their names in logs and metrics.
-    pub(in crate::kmip) const SERVED: [(u32, &str); 12] = [
+    pub(in crate::kmip) const SERVED: [(u32, &str); 14] = [
         (CREATE, "create"),
+        (REKEY, "re-key"),
         (LOCATE, "locate"),
         (GET_ATTRIBUTES, "get-attributes"),
         (GET_ATTRIBUTE_LIST, "get-attribute-list"),
@@ -115,6 +119,7 @@ pub(super) mod operation {
         (ENCRYPT, "encrypt"),
         (DECRYPT, "decrypt"),
         (MAC, "mac"),
+        (MAC_VERIFY, "mac-verify"),
     ];
 }
 
@@ -153,6 +158,9 @@ pub(super) mod mask {
 pub(super) const ACTIVE: u32 = 2;
 pub(super) const DEACTIVATED: u32 = 3;
 pub(super) const COMPROMISED: u32 = 4;
+/// Whether a code is that of its data.
+pub(super) const VALID: u32 = 1;
+pub(super) const NOT_VALID: u32 = 2;
 /// Reasons to revoke: somebody may know the key, or that of an authority.
 pub(super) const KEY_COMPROMISE: u32 = 2;
 pub(super) const CA_COMPROMISE: u32 = 3;

@@ -285,24 +285,40 @@ impl Mac {
     }
 
     pub(super) async fn done(self, call: &Call<'_>) -> Result<Done> {
-        call.may(Right::Mac, &self.key.name)?;
+        call.may(Right::Mac, self.key_name())?;
         call.ask(move |client| {
-            let object = Object::find(client, &self.key)?;
+            let object = self.object(client)?;
             object.check_active(now())?;
-            let (algorithm, _) = object.kind().unwrap_or_default();
-            if self.algorithm.is_some_and(|wanted| wanted != algorithm) {
-                return Err(other_algorithm().into());
-            }
-            let handle = client.key_with_info(&object.info);
-            let code = match hmac::hash_of(&object.info.properties.cipher) {
-                Some(hash) => handle.hmac(&[&self.data], hash.hash_bytes())?.pop().unwrap_or_default(),
-                None => handle.cmac(&self.data)?,
-            };
+            let code = self.code(client, &object)?;
             Ok(Done::to(object.identifier(), AROUND, |payload, identifier| {
                 put(payload, tag::UNIQUE_IDENTIFIER, Value::Text(identifier));
                 put(payload, tag::MAC_DATA, Value::Bytes(&code));
             }))
         })
         .await
+    }
+
+    pub(super) fn key_name(&self) -> &str {
+        &self.key.name
+    }
+
+    pub(super) fn object(&self, client: &Client) -> std::result::Result<Object, Stop> {
+        Object::find(client, &self.key)
+    }
+
+    pub(super) fn code(
+        &self,
+        client: &Client,
+        object: &Object,
+    ) -> std::result::Result<Zeroizing<Vec<u8>>, Stop> {
+        let (algorithm, _) = object.kind().unwrap_or_default();
+        if self.algorithm.is_some_and(|wanted| wanted != algorithm) {
+            return Err(other_algorithm().into());
+        }
+        let handle = client.key_with_info(&object.info);
+        Ok(match hmac::hash_of(&object.info.properties.cipher) {
+            Some(hash) => handle.hmac(&[&self.data], hash.hash_bytes())?.pop().unwrap_or_default(),
+            None => handle.cmac(&self.data)?,
+        })
     }
 }

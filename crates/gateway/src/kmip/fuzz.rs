@@ -46,6 +46,7 @@ fn valid() -> Vec<Vec<u8>> {
     let of_key = || item(tag::UNIQUE_IDENTIFIER, Value::Text("a:000102030405060708090a0b0c0d0e0f"));
     let data = || item(tag::DATA, Value::Bytes(b"some data"));
     let more = item(tag::ADDITIONAL_DATA, Value::Bytes(b"x"));
+    let code = item(tag::MAC_DATA, Value::Bytes(&[3; 32]));
     let iv = item(tag::IV, Value::Bytes(&[1; 12]));
     let end = item(tag::AUTHENTICATION_TAG, Value::Bytes(&[2; 16]));
     let name = || {
@@ -80,6 +81,8 @@ fn valid() -> Vec<Vec<u8>> {
         message(v1, &[(operation::ENCRYPT, vec![of_key(), data(), more])]),
         message(v1, &[(operation::DECRYPT, vec![of_key(), data(), iv, end])]),
         message(v1, &[(operation::MAC, vec![of_key(), data()])]),
+        message(v1, &[(operation::MAC_VERIFY, vec![of_key(), data(), code])]),
+        message(v2, &[(operation::REKEY, vec![of_key(), item(tag::ATTRIBUTES, Value::Structure(vec![]))])]),
         message(v1, &[create(tag::TEMPLATE_ATTRIBUTE, old.clone())]),
         message(v2, &[create(tag::ATTRIBUTES, new)]),
         message(v1, &[(operation::LOCATE, old[..3].to_vec())]),

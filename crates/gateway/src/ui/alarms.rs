@@ -22,7 +22,7 @@ const LOW: f64 = 0.1;
 const SOON: u64 = 7 * 24 * 3600;
 
 /// How bad it is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
     Bad,
@@ -389,13 +389,20 @@ fn of_certificates(alarms: &mut Alarms, nodes: &[Shown<'_>]) {
         .flat_map(|report| report.certificates.iter().filter(|date| date.soon).map(move |d| (d, report.now)))
         .map(|(date, now)| (date.ends.saturating_sub(now) / 86_400, date.of.as_str(), date.name.as_str()))
         .collect();
-    for (days, of, name) in soon {
-        let what = format!("The certificate of the {of} {name} ends in {days} days.");
-        let to_do = format!("Change it with `polyclave {of} rotate`.");
-        match days < 2 {
-            true => alarms.bad(Kind::CertificateEndsSoon, what, to_do),
-            false => alarms.warn(Kind::CertificateEnds, what, to_do),
-        }
+    soon.into_iter().for_each(|(days, of, name)| of_certificate(alarms, days, of, name));
+}
+
+fn of_certificate(alarms: &mut Alarms, days: u64, of: &str, name: &str) {
+    let what = format!("The certificate of the {of} {name} ends in {days} days.");
+    // Some authorities have certificates for a day, so few days are nothing special.
+    if of == "authority" {
+        let to_do = "Put its next one into its file at the nodes, beside this one.";
+        return alarms.warn(Kind::AuthorityEnds, what, to_do);
+    }
+    let to_do = format!("Change it with `polyclave {of} rotate`.");
+    match days < 2 {
+        true => alarms.bad(Kind::CertificateEndsSoon, what, to_do),
+        false => alarms.warn(Kind::CertificateEnds, what, to_do),
     }
 }
 
@@ -475,6 +482,20 @@ mod tests {
         alarms.is_cause(2, &["a", "b"]);
         assert_eq!(alarms.cause(2, &["b", "a"]), Some(0));
         assert_eq!((alarms.cause(0, &["a", "b"]), alarms.absent(None)), (None, None), "both answer");
+    }
+
+    #[test]
+    fn a_certificate_that_ends_is_told_with_what_changes_it() {
+        let mut alarms = Alarms::default();
+        for (days, of) in [(9, "node"), (1, "client"), (0, "authority")] {
+            of_certificate(&mut alarms, days, of, "x");
+        }
+        let told: Vec<_> = alarms.all.iter().map(|alarm| (alarm.kind, alarm.level)).collect();
+        let kinds = [Kind::CertificateEnds, Kind::CertificateEndsSoon, Kind::AuthorityEnds];
+        assert_eq!(told, [(kinds[0], Level::Warn), (kinds[1], Level::Bad), (kinds[2], Level::Warn)]);
+        let to_do: Vec<&str> = alarms.all.iter().map(|alarm| alarm.to_do.as_str()).collect();
+        assert!(to_do[0].contains("node rotate") && to_do[1].contains("client rotate"), "{to_do:?}");
+        assert!(to_do[2].contains("into its file") && !to_do[2].contains("rotate"), "{to_do:?}");
     }
 
     #[test]

@@ -231,7 +231,7 @@ function keys(told) {
 function others(told) {
   rows('certificates', [, , 'n'], told.certificates.rows.map((one) => {
     const left = one.ends - told.now;
-    return [one.of + ' ' + one.name, date(one.ends), [span(left), left < 2 * 86400 ? 'bad' : one.soon ? 'warn' : '']];
+    return [one.of + ' ' + one.name, date(one.ends), [span(left), left < 2 * 86400 && one.of !== 'authority' ? 'bad' : one.soon ? 'warn' : '']];
   }), 'not told');
   $('certificates-note').textContent = told.certificates.beyond ? 'And ' + told.certificates.beyond + ' that end later.' : '';
   rows('stock', [, , 'n'], told.stock.map((kind) => {

@@ -233,6 +233,7 @@ fn results(message: &[u8]) -> Vec<u32> {
 
 const CREATE: u32 = 0x01;
 const REGISTER: u32 = 0x03;
+const REKEY: u32 = 0x04;
 const LOCATE: u32 = 0x08;
 const GET: u32 = 0x0a;
 const GET_ATTRIBUTES: u32 = 0x0b;
@@ -245,6 +246,7 @@ const DISCOVER: u32 = 0x1e;
 const ENCRYPT: u32 = 0x1f;
 const DECRYPT: u32 = 0x20;
 const MAC: u32 = 0x23;
+const MAC_VERIFY: u32 = 0x24;
 const IMPORT: u32 = 0x2a;
 const EXPORT: u32 = 0x2b;
 

@@ -13,6 +13,8 @@ use polyclave_config::Authority;
 use polyclave_transport::{Anchors, CertificateDer};
 use serde::{Deserialize, Serialize};
 
+use crate::clients::client::Verified;
+
 /// An authority of a node's rules, for its operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorityState {
@@ -73,20 +75,21 @@ impl Authorities {
         self.0.write().edition += 1;
     }
 
-    /// Until when a chain is good for a client of an authority, and the edition that was asked.
+    /// Verifies the chain of a client of an authority.
     pub(super) fn verify(
         &self,
         authority: &Authority,
         chain: &[CertificateDer<'_>],
         now: SystemTime,
-    ) -> Result<(SystemTime, u64), String> {
+    ) -> Result<Verified, String> {
         let in_force = self.0.read();
         // The rules may name another file that was not read yet.
         let held = in_force.by_name.get(&authority.name).filter(|held| held.file == authority.file);
         let anchors = held.and_then(|held| held.anchors.as_ref());
         let anchors =
             anchors.ok_or_else(|| "no certificate of the authority could be read yet".to_owned())?;
-        Ok((anchors.verify(chain, authority.longest(), now)?, in_force.edition))
+        let until = anchors.verify(chain, authority.longest(), now)?;
+        Ok(Verified { until, edition: in_force.edition })
     }
 
     /// Reads the files that have changed, of the authorities that the rules name.
@@ -126,10 +129,16 @@ impl Authorities {
         let of = |(name, held): (&String, &Held)| AuthorityState {
             name: name.clone(),
             certificates: held.anchors.as_ref().map_or(0, |anchors| anchors.certificates().count()),
-            ends: held.anchors.as_ref().and_then(Anchors::ends).map_or(0, seconds),
+            ends: held.last().map_or(0, |(_, to)| seconds(to)),
             problem: held.problem.clone(),
         };
         in_force.by_name.iter().map(of).collect()
+    }
+
+    /// From when until when the certificate of each is valid that ends last.
+    pub(super) fn validities(&self) -> Vec<(String, (SystemTime, SystemTime))> {
+        let in_force = self.0.read();
+        in_force.by_name.iter().filter_map(|(name, held)| Some((name.clone(), held.last()?))).collect()
     }
 }
 
@@ -163,6 +172,10 @@ impl Held {
             tracing::error!(authority = %authority.name, why, "the file of an authority is not taken; {keeps}");
         }
         self.problem = problem;
+    }
+
+    fn last(&self) -> Option<(SystemTime, SystemTime)> {
+        self.anchors.as_ref().and_then(Anchors::last)
     }
 
     fn changed(&self, name: &str) -> Changed {

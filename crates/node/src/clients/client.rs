@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use polyclave_config::Asker;
 use polyclave_transport::CertificateDer;
 
@@ -22,11 +23,18 @@ pub(super) enum Known {
         authority: String,
         /// The certificate that it has shown, and those that came with it.
         chain: Vec<CertificateDer<'static>>,
-        /// The last moment at which all of its chain is valid.
-        until: SystemTime,
-        /// The edition of what the node knows of authorities that the chain was verified with.
-        edition: u64,
+        /// What came of it when the chain was verified last.
+        verified: Mutex<Verified>,
     },
+}
+
+/// What holds since a chain was verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Verified {
+    /// The last moment at which all of the chain is valid.
+    pub(super) until: SystemTime,
+    /// The edition of what the node knew of authorities.
+    pub(super) edition: u64,
 }
 
 impl Client {

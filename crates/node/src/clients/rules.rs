@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use polyclave_api::{Demand, Permission, Reason, Refusal, Right};
@@ -16,8 +16,9 @@ use crate::audit::Event;
 use crate::audit::logbook::Logbook;
 use crate::clients::authorities::{Authorities, AuthorityState, Changed};
 use crate::clients::changes::changes;
-use crate::clients::client::{Client, Known};
+use crate::clients::client::{Client, Known, Verified};
 use crate::clients::rates::Rates;
+use crate::clients::refused::Refused;
 use crate::error::system;
 
 /// The rules for clients that are in force.
@@ -26,22 +27,21 @@ pub(crate) struct Rules(Arc<InForce>);
 
 struct InForce {
     policy: RwLock<ClientPolicy>,
+    /// Why it is not known which rules are in force now.
+    unknown: RwLock<Option<String>>,
     authorities: Authorities,
     rates: Rates,
-    /// When the log told last why somebody was refused, and how often it was not told since.
-    told: Mutex<(Option<Instant>, u64)>,
+    refused: Mutex<Refused>,
 }
-
-/// At most so often the log tells why a certificate was refused: strangers can show any number of them.
-const TELL_EVERY: Duration = Duration::from_secs(1);
 
 impl Rules {
     pub(crate) fn new(policy: ClientPolicy) -> Rules {
         Rules(Arc::new(InForce {
             policy: RwLock::new(policy),
+            unknown: RwLock::default(),
             authorities: Authorities::default(),
             rates: Rates::default(),
-            told: Mutex::default(),
+            refused: Mutex::default(),
         }))
     }
 
@@ -65,12 +65,13 @@ impl Rules {
         let Some(authority) = policy.authority_of(&identity) else {
             return Err(format!("no client of an authority has the identity {identity}"));
         };
-        let (until, edition) =
+        let verified =
             self.0.authorities.verify(authority, shown, SystemTime::now()).map_err(|why| {
                 format!("the certificate of {identity} (authority {}): {why}", authority.name)
             })?;
         let chain = shown.iter().map(|certificate| certificate.clone().into_owned()).collect();
-        let known = Known::Signed { authority: authority.name.clone(), chain, until, edition };
+        let known =
+            Known::Signed { authority: authority.name.clone(), chain, verified: Mutex::new(verified) };
         Ok(Client { name: identity, known })
     }
 
@@ -79,36 +80,59 @@ impl Rules {
     pub(crate) fn admit(&self, shown: &[CertificateDer<'_>]) -> bool {
         let Err(why) = self.know(shown) else { return true };
         if !self.0.policy.read().authorities().is_empty() {
-            let mut told = self.0.told.lock();
-            match told.0.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-                true => {
-                    tracing::warn!(why, untold = told.1, "a client was refused for its certificate");
-                    *told = (Some(Instant::now()), 0);
-                }
-                false => told.1 += 1,
+            let certificate = shown.first().map_or([0; 32], |certificate| blake3::hash(certificate).into());
+            let told = self.0.refused.lock().tell(certificate, Instant::now());
+            if let Some(untold) = told {
+                tracing::warn!(why, untold, "a client was refused for its certificate");
             }
         }
         false
     }
 
     /// Refuses to go on with a client of an authority whose certificate has ended since it connected, or that
-    /// would not be let in any more. What a listed client may do is judged with each request.
+    /// would not be let in any more; and with everybody while it is unknown which rules are in force.
+    /// What a listed client may do is judged with each request.
     pub(crate) fn refuse_ended(&self, client: &Client) -> Result<(), Refusal> {
-        let Known::Signed { chain, until, edition, authority } = &client.known else { return Ok(()) };
+        if let Some(why) = self.why_unknown() {
+            return Err(Refusal::new(Reason::Unavailable, why));
+        }
+        let Known::Signed { chain, verified, authority } = &client.known else { return Ok(()) };
         let ended = |why: String| {
             Refusal::new(Reason::Busy, format!("{why}; connect again with a valid certificate"))
         };
-        if SystemTime::now() > *until {
+        let Verified { until, edition } = *verified.lock();
+        if SystemTime::now() > until {
             return Err(ended(format!("the certificate of {} has ended since it connected", client.name)));
         }
-        if self.0.authorities.edition() == *edition {
+        if self.0.authorities.edition() == edition {
             return Ok(());
         }
         match self.know(chain) {
-            Ok(Client { known: Known::Signed { authority: of, .. }, .. }) if of == *authority => Ok(()),
+            Ok(Client { known: Known::Signed { authority: of, verified: now, .. }, .. })
+                if of == *authority =>
+            {
+                // Not again with each request, until the next change. Its chain may end at another time now.
+                *verified.lock() = now.into_inner();
+                Ok(())
+            }
             Ok(_) => Err(ended(format!("{} is known in another way now", client.name))),
             Err(why) => Err(ended(why)),
         }
+    }
+
+    /// Has everybody refused: other rules are in force, which are not known here.
+    pub(crate) fn are_unknown(&self, why: String) {
+        *self.0.unknown.write() = Some(why);
+    }
+
+    /// These rules are those in force.
+    pub(crate) fn are_known(&self) {
+        *self.0.unknown.write() = None;
+    }
+
+    /// Why it is not known which rules are in force now.
+    pub(crate) fn why_unknown(&self) -> Option<String> {
+        self.0.unknown.read().clone()
     }
 
     /// Reads the files of authorities that have changed. They are named from the node's directory on.
@@ -126,11 +150,21 @@ impl Rules {
         self.0.authorities.states()
     }
 
+    /// From when until when the certificate of each authority is valid that ends last.
+    pub(crate) fn validities_of_authorities(&self) -> Vec<(String, (SystemTime, SystemTime))> {
+        self.0.authorities.validities()
+    }
+
     /// All clients by their names, with the certificates by which each is known.
     pub(crate) fn certificates(&self) -> Vec<(String, Vec<CertificateDer<'static>>)> {
         let policy = self.0.policy.read();
         let of = |client: &ClientRule| (client.name.clone(), client.certificates().cloned().collect());
         policy.clients().iter().map(of).collect()
+    }
+
+    /// Whether the rules name this very client, and not only a pattern that fits it.
+    pub(crate) fn names(&self, client: &Client) -> bool {
+        self.0.policy.read().is_named(client.asker())
     }
 
     /// Whether a client may do something with a key that has no mode.
@@ -180,6 +214,7 @@ impl Rules {
         tracing::info!(clients, rules, "rules for clients were read");
         self.0.rates.keep(policy.rules());
         *self.0.policy.write() = policy;
+        self.are_known();
         self.0.authorities.rules_have_changed();
     }
 
@@ -246,10 +281,69 @@ fn refuse<'j, 'p>(
 mod tests {
     use std::num::NonZeroU64;
 
-    use polyclave_config::ClientCard;
+    use polyclave_config::{Authority as Entry, AuthorityClient, ClientCard};
+    use polyclave_harness::authority::{Authority, svid, within};
     use polyclave_transport::Identity;
 
     use super::*;
+
+    const WEB: &str = "spiffe://corp.example/web";
+
+    /// Rules for one client of an authority whose file is there.
+    fn of_corp() -> ClientPolicy {
+        let mut policy = ClientPolicy::default();
+        policy.set_authority(Entry::new("corp", "corp.pem", None)).expect("it fits");
+        let web = AuthorityClient {
+            name: "web".into(),
+            identity: WEB.into(),
+            rights: vec![Right::List],
+            keys: vec!["*".into()],
+        };
+        policy.set_authority_client("corp", web).expect("it fits");
+        policy
+    }
+
+    fn verified(client: &Client) -> Verified {
+        match &client.known {
+            Known::Signed { verified, .. } => *verified.lock(),
+            Known::Listed(_) => panic!("no list has it"),
+        }
+    }
+
+    #[test]
+    fn a_connected_client_of_an_authority_is_verified_once_after_each_change_and_with_what_is_in_force_then()
+    {
+        let (dir, authority) = (tempfile::tempdir().expect("a directory"), Authority::new("corp"));
+        let write = |authority: &Authority| {
+            std::fs::write(dir.path().join("next"), authority.pem()).expect("written");
+            std::fs::rename(dir.path().join("next"), dir.path().join("corp.pem")).expect("renamed");
+        };
+        write(&authority);
+        let rules = Rules::new(of_corp());
+        assert_eq!(rules.read_authorities(dir.path()).len(), 1);
+        let shown = [CertificateDer::from(authority.sign(&svid(WEB)).certificate)];
+        let client = rules.know(&shown).expect("signed");
+        let first = verified(&client);
+
+        rules.take(of_corp());
+        assert_ne!(rules.0.authorities.edition(), first.edition);
+        rules.refuse_ended(&client).expect("it is still the authority's");
+        let second = verified(&client);
+        assert_eq!(second, Verified { edition: rules.0.authorities.edition(), ..first });
+
+        // The authority has another certificate for its key, which ends before the client's.
+        let mut params = Authority::params("corp");
+        within(&mut params, -3600, 600);
+        write(&authority.renewed(params));
+        assert_eq!(rules.read_authorities(dir.path()).len(), 1);
+        rules.refuse_ended(&client).expect("it is still the authority's");
+        assert!(verified(&client).until < first.until);
+
+        write(&Authority::new("corp"));
+        rules.read_authorities(dir.path());
+        let refusal = rules.refuse_ended(&client).expect_err("the authority is another one");
+        assert!(refusal.message.contains("connect again"), "{refusal}");
+    }
 
     #[test]
     fn a_request_counts_once_for_a_rule_however_many_keys_it_is_about() {

@@ -3,7 +3,8 @@
 //!
 //! Separation of duties: a client gives one component of a key, and no two components of a key may come from
 //! one certificate. Two certificates of one person look like two people to the nodes; the operators know to
-//! whom they gave rights.
+//! whom they gave rights. They do not know whom a pattern of identities fits: one person could have many
+//! certificates under it. So a client that is known by a pattern alone gives no component.
 
 use std::sync::Arc;
 
@@ -127,6 +128,14 @@ fn give(
     expected: Option<&KeyCheck>,
     taken: &mut Option<Taken>,
 ) -> Result<GivenComponent, Refusal> {
+    if !service.rules.names(client) {
+        let message = format!(
+            "components of a key come from clients that the rules name one by one, and a pattern fits {0}: one person could have any number of certificates under it. \
+             An entry for this identity makes it one of them (`node authority allow --identity {0}`)",
+            client.name
+        );
+        return Err(Refusal::new(Reason::Denied, message));
+    }
     let cipher = service.library.cipher(&new.cipher)?;
     check_new_key(new, &cipher).map_err(refusal)?;
     if new.lifetime != Lifetime::Stored {

@@ -1,5 +1,10 @@
-//! When certificates end: this node's own, and those of its peers and clients. People have to change them
-//! before, so the node warns some time ahead: in its status, in its log, and in its metrics.
+//! When certificates end: this node's own, and those of its peers, of its clients, and of authorities that
+//! vouch for clients. People have to change them before, so the node warns some time ahead: in its status, in
+//! its log, and in its metrics.
+//!
+//! Some authorities have certificates for a day, and make the next one in time by themselves (SPIRE does when
+//! half of it is over). So an authority is warned of only when a quarter of the time of its last certificate
+//! is left.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -24,9 +29,14 @@ pub enum Holder {
     Node,
     /// A client.
     Client,
+    /// An authority that vouches for clients.
+    Authority,
 }
 
-/// The end of a certificate. For a holder with two certificates, during a change, it is the later one.
+/// The part of the time of an authority's certificate before whose end it is warned of: one in so many.
+const PART_OF_AUTHORITY: u64 = 4;
+
+/// The end of a certificate. For a holder with several certificates, during a change, it is the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CertificateEnd {
     /// What its holder is.
@@ -44,9 +54,26 @@ pub struct CertificateEnd {
 impl CertificateEnd {
     /// `warn_days` before the end it is soon.
     pub fn new(of: Holder, name: &str, ends: SystemTime, now: SystemTime, warn_days: u32) -> CertificateEnd {
+        CertificateEnd::within(u64::from(warn_days) * DAY, of, name, ends, now)
+    }
+
+    /// The same of an authority, whose last certificate is valid from when until when.
+    fn of_authority(
+        name: &str,
+        (from, to): (SystemTime, SystemTime),
+        now: SystemTime,
+        warn_days: u32,
+    ) -> CertificateEnd {
+        let part = to.duration_since(from).unwrap_or_default().as_secs() / PART_OF_AUTHORITY;
+        let before = part.min(u64::from(warn_days) * DAY);
+        CertificateEnd::within(before, Holder::Authority, name, to, now)
+    }
+
+    /// So many seconds before the end it is soon.
+    fn within(before: u64, of: Holder, name: &str, ends: SystemTime, now: SystemTime) -> CertificateEnd {
         let seconds = |moment: SystemTime| moment.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let (ends, now) = (seconds(ends), seconds(now));
-        let soon = ends < now.saturating_add(u64::from(warn_days) * DAY);
+        let soon = ends < now.saturating_add(before);
         let days = (ends as i64).saturating_sub(now as i64).div_euclid(DAY as i64);
         CertificateEnd { of, name: name.into(), ends, days, soon }
     }
@@ -54,12 +81,23 @@ impl CertificateEnd {
     /// What people have to know, and what to do.
     pub fn message(&self) -> String {
         let CertificateEnd { of, name, ends, days, .. } = self;
-        let (whose, who) = match of {
-            Holder::Own => ("this node's own certificate".to_owned(), "change it"),
-            Holder::Node => (format!("the certificate of the node {name}"), "its operator changes it"),
-            Holder::Client => (format!("the certificate of the client {name}"), "its owner changes it"),
+        let (whose, to_do) = match of {
+            Holder::Own => {
+                ("this node's own certificate".to_owned(), "change it with `polyclave node rotate`")
+            }
+            Holder::Node => (
+                format!("the certificate of the node {name}"),
+                "its operator changes it with `polyclave node rotate`",
+            ),
+            Holder::Client => (
+                format!("the certificate of the client {name}"),
+                "its owner changes it with `polyclave client rotate`",
+            ),
+            Holder::Authority => (
+                format!("the certificate of the authority {name}"),
+                "put its next one into its file, beside this one; without a valid one its clients are refused",
+            ),
         };
-        let kind = if *of == Holder::Client { "client" } else { "node" };
         let date = date(UNIX_EPOCH + Duration::from_secs(*ends));
         let when = match days {
             ..0 => format!("ended on {date}"),
@@ -67,7 +105,7 @@ impl CertificateEnd {
             1 => format!("ends on {date}, in one day"),
             days => format!("ends on {date}, in {days} days"),
         };
-        format!("{whose} {when}: {who} with `polyclave {kind} rotate`")
+        format!("{whose} {when}: {to_do}")
     }
 }
 
@@ -84,7 +122,10 @@ pub(crate) fn ends(dates: &Dates, rules: &Rules, warn_days: u32) -> Vec<Certific
             certificates.iter().filter_map(|certificate| expiry(certificate).ok()).map(|(_, to)| to).max()?;
         Some(CertificateEnd::new(Holder::Client, &name, last, now, warn_days))
     });
-    let mut ends: Vec<CertificateEnd> = nodes.chain(clients).collect();
+    let authorities = rules.validities_of_authorities();
+    let authorities =
+        authorities.iter().map(|(name, valid)| CertificateEnd::of_authority(name, *valid, now, warn_days));
+    let mut ends: Vec<CertificateEnd> = nodes.chain(clients).chain(authorities).collect();
     ends.sort_by(|a, b| (a.ends, a.of, &a.name).cmp(&(b.ends, b.of, &b.name)));
     ends
 }
@@ -93,8 +134,8 @@ pub(crate) fn ends(dates: &Dates, rules: &Rules, warn_days: u32) -> Vec<Certific
 #[derive(Default)]
 pub(crate) struct Watch {
     looked: Option<Instant>,
-    /// What the metrics have.
-    shown: BTreeMap<(Holder, String), i64>,
+    /// What was found last: the days that are left, and whether that is soon.
+    shown: BTreeMap<(Holder, String), (i64, bool)>,
 }
 
 impl Watch {
@@ -109,17 +150,29 @@ impl Watch {
             return;
         }
         self.looked = Some(Instant::now());
+        let ends = ends(dates, rules, warn_days);
+        let ending = ends.iter().filter(|end| end.of == Holder::Authority && end.soon).count();
+        metrics::gauge!("polyclave_authorities_ending").set(ending as f64);
+        for end in self.note(ends) {
+            tracing::warn!("{}", end.message());
+        }
+    }
+
+    /// Keeps the metric of each end. Returns those that the log has to warn of now.
+    fn note(&mut self, ends: Vec<CertificateEnd>) -> Vec<CertificateEnd> {
         let mut before = std::mem::take(&mut self.shown);
-        for end in ends(dates, rules, warn_days) {
-            let key = (end.of, end.name.clone());
-            if before.remove(&key) != Some(end.days) && end.soon {
-                tracing::warn!("{}", end.message());
-            }
+        let mut warn = Vec::new();
+        for end in ends {
+            let (key, state) = ((end.of, end.name.clone()), (end.days, end.soon));
             gauge(&key, end.ends as f64);
-            self.shown.insert(key, end.days);
+            if before.remove(&key) != Some(state) && end.soon {
+                warn.push(end);
+            }
+            self.shown.insert(key, state);
         }
         // A metric cannot be taken back. No comparison holds for this value.
         before.keys().for_each(|gone| gauge(gone, f64::NAN));
+        warn
     }
 }
 
@@ -128,6 +181,7 @@ fn gauge((of, name): &(Holder, String), value: f64) {
         Holder::Own => "own",
         Holder::Node => "node",
         Holder::Client => "client",
+        Holder::Authority => "authority",
     };
     metrics::gauge!("polyclave_certificate_end_timestamp_seconds", "of" => of, "name" => name.clone())
         .set(value);
@@ -142,6 +196,43 @@ mod tests {
         let distance = Duration::from_secs((days * DAY as i64 + seconds).unsigned_abs());
         let ends = if days < 0 { now - distance } else { now + distance };
         CertificateEnd::new(of, "x", ends, now, 30)
+    }
+
+    #[test]
+    fn an_authority_is_warned_of_in_the_last_quarter_of_its_certificate_and_never_before_the_settings_say() {
+        let now = UNIX_EPOCH + Duration::from_secs(20_000 * DAY);
+        let end = |lives: u64, left: u64| {
+            let to = now + Duration::from_secs(left);
+            CertificateEnd::of_authority("corp", (to - Duration::from_secs(lives), to), now, 30)
+        };
+        let year = 365 * DAY;
+        for (lives, left, soon) in [
+            (year, 30 * DAY, false),
+            (year, 30 * DAY - 1, true),
+            (DAY, DAY, false),
+            (DAY, DAY / 4, false),
+            (DAY, DAY / 4 - 1, true),
+        ] {
+            assert_eq!(end(lives, left).soon, soon, "{lives} {left}");
+        }
+        let message = end(year, 12 * DAY).message();
+        assert!(
+            message.starts_with("the certificate of the authority corp ends on 2024-10-16, in 12 days: put")
+        );
+        // One that lives for a day has no whole day left, and is warned of nevertheless; then once a day.
+        let (mut watch, mut warned) = (Watch::default(), Vec::new());
+        for left in [DAY - 1, DAY / 2, DAY / 4 - 1, DAY / 8, 0] {
+            warned.push(watch.note(vec![end(DAY, left)]).len());
+        }
+        let ended = CertificateEnd::of_authority(
+            "corp",
+            (now - Duration::from_secs(2 * DAY), now - Duration::from_secs(1)),
+            now,
+            30,
+        );
+        warned.push(watch.note(vec![ended]).len());
+        assert_eq!(warned, [0, 0, 1, 0, 0, 1]);
+        assert_eq!(watch.note(vec![end(DAY, DAY)]).len(), 0, "the next one is there");
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(crate) fn keep_house(core: &Arc<Core>, dir: &NodeDir, policy: &Path) {
         if !is_first && core.store.edition() != edition {
             edition = core.store.edition();
             certificates.look_again();
-            reload::follow(core);
+            reload::follow(&core.rules, &core.store);
         }
         if modified() != policy_of {
             policy_of = modified();

@@ -25,11 +25,11 @@ pub(crate) fn describe() {
     describe_gauge!("polyclave_ready", "1 if requests can be served.");
     describe_gauge!(
         "polyclave_keys_nearly_spent",
-        "Active keys with less than a tenth of their budget left, counted every five minutes."
+        "Active keys whose newest version has less than a tenth of its budget left, counted every five minutes."
     );
     describe_gauge!(
         "polyclave_keys_expiring",
-        "Keys that expire within a week and stay for decryption, counted every five minutes."
+        "Keys whose newest version expires within a week and stays for decryption, counted every five minutes."
     );
     describe_gauge!("polyclave_audit_lines", "The number of the last line of the audit log.");
     describe_gauge!("polyclave_keys", "Keys whose shares this node holds.");
@@ -65,6 +65,10 @@ pub(crate) fn describe() {
     );
     describe_gauge!("polyclave_clock_fits", "0 if the clock does not fit the certificates of the nodes.");
     describe_gauge!("polyclave_certificate_end_timestamp_seconds", "When a certificate ends.");
+    describe_gauge!(
+        "polyclave_authorities_ending",
+        "Authorities of clients whose last certificate ends soon, or has ended: within the days of the settings, and in the last quarter of its time."
+    );
     describe_gauge!("polyclave_store_damaged", "1 if the file of the store was found damaged.");
     describe_gauge!("polyclave_audit_writable", "0 while no line of the audit log can be written.");
     describe_counter!("polyclave_audit_unlogged_total", "Events that have no line in the audit log.");

@@ -31,6 +31,9 @@ impl Core {
         if let Some(why) = self.logbook.refuses() {
             return Some(format!("its audit log cannot be written: {why}"));
         }
+        if let Some(why) = self.rules.why_unknown() {
+            return Some(why);
+        }
         let least = self.service.config.quorum();
         let now = SystemTime::now();
         if self.dates.fitting(now).len() < least

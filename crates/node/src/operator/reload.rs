@@ -6,6 +6,7 @@
 
 use polyclave_api::Subject;
 use polyclave_config::{ClientPolicy, NodeDir, NodeOperation};
+use polyclave_protocol::{Error, versions};
 use polyclave_store::Store;
 
 use crate::Result;
@@ -42,15 +43,34 @@ pub(crate) fn take(core: &Core, dir: &NodeDir, policy: ClientPolicy) {
     }
 }
 
-/// Takes the rules that the first worker has in force.
-pub(crate) fn follow(core: &Core) {
-    match core.store.noted_policy().map(|noted| noted.and_then(|noted| ClientPolicy::parse(&noted).ok())) {
-        Ok(Some(policy)) if *core.rules.policy() != policy => core.rules.take(policy),
-        Ok(_) => {}
+/// Takes the rules that the first worker has in force. If this program cannot read them, this worker serves
+/// nobody: it does not know whom the operator has just excluded.
+pub(crate) fn follow(rules: &Rules, store: &Store) {
+    let noted = match store.noted_policy() {
+        Ok(noted) => noted,
         Err(e) => {
-            tracing::error!(error = %e, "the rules for clients cannot be read; the previous ones stay in force")
+            return tracing::error!(error = %e, "the rules for clients cannot be read; the previous ones stay in force");
+        }
+    };
+    match noted.map(|noted| read(&noted)).transpose() {
+        Ok(Some(policy)) if *rules.policy() != policy => rules.take(policy),
+        Ok(_) => rules.are_known(),
+        Err(why) => {
+            tracing::error!(why, "this worker serves nobody");
+            rules.are_unknown(why);
         }
     }
+}
+
+/// The rules that another worker has put into force.
+fn read(noted: &str) -> Result<ClientPolicy, String> {
+    ClientPolicy::parse(noted).map_err(|e| {
+        format!(
+            "the first worker of this node has rules for clients in force that this worker's program ({}) cannot read: {e}. Run the release of \
+             the first worker here, too",
+            versions::release()
+        )
+    })
 }
 
 /// Logs how the rules in force differ from those that were logged last.
@@ -88,13 +108,13 @@ pub(crate) fn log_authorities(core: &Core, changes: &[Changed]) {
 pub(crate) fn at_start(dir: &NodeDir, store: &Store, cluster: [u8; 16]) -> Result<ClientPolicy> {
     let policy = dir.policy().map_err(system)?;
     let noted = store.noted_policy().map_err(system)?;
+    if let Some(noted) = noted.as_ref().filter(|_| dir.settings().worker > 0) {
+        return read(noted).map_err(Error::System);
+    }
     // Rules of another version cannot be read any more.
     let Some(before) = noted.and_then(|noted| ClientPolicy::parse(&noted).ok()) else { return Ok(policy) };
     // The node was killed between the approval and the log.
     let approved_before = store.approved_policy().map_err(system)? == Some(policy.digest());
-    if dir.settings().worker > 0 {
-        return Ok(before);
-    }
     if before == policy || approved_before {
         return Ok(policy);
     }
@@ -127,4 +147,77 @@ fn approve(
     approvals.spend_for_policy(&approved, policy.digest()).map_err(|refusal| refusal.message)?;
     let Approved { by, .. } = approved;
     Ok(Some(by.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use polyclave_client::Client;
+    use polyclave_config::{ClientDir, NodeDir};
+    use polyclave_store::Secret;
+
+    use super::*;
+    use crate::Running;
+
+    /// Rules of a later release.
+    const LATER: &str = "[[herald]]\nname = \"h\"\n";
+
+    fn until(what: &str, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(Instant::now() < until, "{what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    #[test]
+    fn a_worker_that_cannot_read_the_rules_in_force_serves_nobody_and_says_which_release_it_needs() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let local = crate::local::create(&dir.path().join("cluster"), "shamir", 3, 1).expect("made");
+        let node = |path| Running::start(NodeDir::open(path).expect("its directory")).expect("it starts");
+        let nodes: Vec<Running> = local.nodes.iter().map(|path| node(path)).collect();
+        until("the nodes are ready", || nodes.iter().all(Running::is_ready));
+        let client = Client::open(&ClientDir::open(&local.client).expect("its directory")).expect("a client");
+        client.keys().expect("served");
+
+        let (rules, store) = (&nodes[1].service.rules, &nodes[1].store);
+        let known = store.noted_policy().expect("read").expect("noted");
+        store.note_policy(LATER).expect("noted");
+        follow(rules, store);
+        let why = nodes[1].why_not_ready().expect("not ready");
+        assert!(why.contains("herald") && why.contains(versions::release()), "{why}");
+        // Also on connections that there are.
+        let told = |client: &Client| {
+            let second = client.status().into_iter().nth(1).expect("three nodes").1;
+            second.err().map_or(String::new(), |e| e.to_string())
+        };
+        assert!(told(&client).contains("cannot read"), "{}", told(&client));
+
+        store.note_policy(&known).expect("noted");
+        follow(rules, store);
+        assert!(nodes[1].is_ready());
+        assert_eq!(told(&client), "");
+    }
+
+    #[test]
+    fn a_worker_does_not_start_with_rules_that_it_cannot_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let local = crate::local::create(&dir.path().join("cluster"), "shamir", 3, 1).expect("made");
+        let first = NodeDir::open(&local.nodes[0]).expect("its directory");
+        let (secret, cluster) = (Secret::from_bytes(*first.secret().expect("a secret")), [0; 16]);
+        let store = Store::of_or_new(&first, &secret).expect("a store");
+        // A directory like that of a further worker.
+        let path = local.nodes[0].join("node.toml");
+        let text = std::fs::read_to_string(&path).expect("read");
+        let (shared, number) = ("store = \"postgresql://polyclave@localhost/polyclave\"", "worker = 1");
+        std::fs::write(&path, format!("{shared}\n{number}\n{text}")).expect("written");
+        let further = NodeDir::open(&local.nodes[0]).expect("its directory");
+        let policy = further.policy().expect("its rules");
+        assert_eq!(at_start(&further, &store, cluster).expect("nothing is noted yet"), policy);
+        store.note_policy(LATER).expect("noted");
+        let why = at_start(&further, &store, cluster).expect_err("refused").to_string();
+        assert!(why.contains("herald") && why.contains("Run the release"), "{why}");
+        assert_eq!(at_start(&first, &store, cluster).expect("the first one has the file"), policy);
+    }
 }

@@ -1,7 +1,7 @@
 //! What a node tells a client that may watch it (`observe`). Many may ask every second, so what takes long to
 //! find out is kept for a while: certificates, and the numbers of keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use polyclave_api::{
@@ -73,7 +73,11 @@ fn find_out(core: &Core) -> Slow {
 }
 
 fn date(end: CertificateEnd) -> CertificateDate {
-    let of = if end.of == Holder::Client { "client" } else { "node" };
+    let of = match end.of {
+        Holder::Own | Holder::Node => "node",
+        Holder::Client => "client",
+        Holder::Authority => "authority",
+    };
     CertificateDate { of: of.into(), name: end.name, ends: end.ends, soon: end.soon }
 }
 
@@ -83,15 +87,16 @@ fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
     let spent = store.spent_of_all().ok()?;
     let mut counts: BTreeMap<(String, VersionState), u64> = BTreeMap::new();
     let (mut least, mut ending) = (Vec::new(), Vec::new());
+    let newest = Newest::of(&infos);
     for info in &infos {
         let state = state_at(info, now);
         let kind = kind(info);
         let is_known = counts.contains_key(&(kind.clone(), state)) || counts.len() < MAX_KINDS;
         *counts.entry((if is_known { kind } else { OTHERS.into() }, state)).or_default() += 1;
-        if let Some((at, removed)) = end(info) {
+        if let Some((at, removed)) = end(info).filter(|(_, removed)| *removed || newest.has(info)) {
             ending.push((at, removed, info));
         }
-        if state == VersionState::Active && info.component.is_none() {
+        if state == VersionState::Active && info.component.is_none() && newest.has(info) {
             least.push((spent.get(&info.account).copied().unwrap_or(0), info));
         }
     }
@@ -117,6 +122,24 @@ fn count_keys(store: &Store, now: u64) -> Option<KeysReport> {
         age: 0,
         took_ms: began.elapsed().as_millis() as u64,
     })
+}
+
+/// The newest version of each key. Whoever has made a new version has done what an older one needs.
+pub(super) struct Newest<'k>(HashMap<&'k str, u32>);
+
+impl<'k> Newest<'k> {
+    pub(super) fn of(infos: &'k [KeyInfo]) -> Newest<'k> {
+        let mut newest = HashMap::new();
+        for info in infos {
+            let version: &mut u32 = newest.entry(info.properties.name.as_str()).or_default();
+            *version = info.version.max(*version);
+        }
+        Newest(newest)
+    }
+
+    pub(super) fn has(&self, info: &KeyInfo) -> bool {
+        self.0.get(info.properties.name.as_str()).is_some_and(|newest| *newest == info.version)
+    }
 }
 
 /// The part of the budget of a key that is left.

@@ -6,7 +6,7 @@ use polyclave_api::{KeyInfo, VersionState};
 use polyclave_store::Store;
 
 use crate::keys::states::state_at;
-use crate::operator::report::{end, left};
+use crate::operator::report::{Newest, end, left};
 
 /// The part of a budget below which a key is nearly spent.
 const LOW: f64 = 0.1;
@@ -16,9 +16,9 @@ const SOON: u64 = 7 * 24 * 3600;
 /// See the [module](self).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeysOfSoon {
-    /// Active keys with less than a tenth of their budget left.
+    /// Active keys whose newest version has less than a tenth of its budget left.
     pub(crate) nearly_spent: u64,
-    /// Keys that expire within a week, and are not removed then.
+    /// Keys whose newest version expires within a week, and is not removed then.
     pub(crate) expiring: u64,
 }
 
@@ -30,7 +30,8 @@ impl KeysOfSoon {
 
     fn count(infos: &[KeyInfo], spent: &HashMap<[u8; 16], u64>, now: u64) -> KeysOfSoon {
         let mut soon = KeysOfSoon::default();
-        for info in infos {
+        let newest = Newest::of(infos);
+        for info in infos.iter().filter(|info| newest.has(info)) {
             let is_active = state_at(info, now) == VersionState::Active && info.component.is_none();
             let left = left((spent.get(&info.account).copied().unwrap_or(0), info));
             soon.nearly_spent += u64::from(is_active && left < LOW);
@@ -50,9 +51,21 @@ mod tests {
     const NOW: u64 = 1_800_000_000;
 
     fn key(id: u8, change: impl FnOnce(&mut NewKey)) -> KeyInfo {
-        let mut new = NewKey::for_modes("k", "aes-128", &[Mode::Gcm], 100);
+        let mut new = NewKey::for_modes(&format!("k{id}"), "aes-128", &[Mode::Gcm], 100);
         change(&mut new);
         KeyInfo::first(new, [id; 16], Origin::Generated, NOW - 10, vec![1; 5])
+    }
+
+    #[test]
+    fn a_key_that_was_rotated_needs_nothing_more() {
+        let spent = HashMap::from([([1; 16], 100), ([2; 16], 0)]);
+        let old = key(1, |new| new.expires = Some(NOW + 10));
+        let both = KeysOfSoon { nearly_spent: 1, expiring: 1 };
+        assert_eq!(KeysOfSoon::count(std::slice::from_ref(&old), &spent, NOW), both);
+        let next = KeyInfo { version: 2, ..key(2, |new| new.name = "k1".into()) };
+        for infos in [[old.clone(), next.clone()], [next, old]] {
+            assert_eq!(KeysOfSoon::count(&infos, &spent, NOW), KeysOfSoon::default());
+        }
     }
 
     #[test]

@@ -73,6 +73,16 @@ fn a_client_may_do_what_any_of_its_entries_allows_and_nobody_else_may_do_anythin
 }
 
 #[test]
+fn a_client_is_named_by_its_identity_and_not_by_a_pattern() {
+    let policy = policy();
+    let named = |authority, identity| policy.is_named(Asker::Signed { authority, identity });
+    assert!(named("corp", "spiffe://corp.example/prod/web"));
+    assert!(!named("corp", "spiffe://corp.example/prod/other"), "a pattern fits");
+    assert!(!named("corp", "spiffe://corp.example/test/web"), "nothing fits");
+    assert!(!named("other", "spiffe://corp.example/prod/web"), "another authority's");
+}
+
+#[test]
 fn rules_and_groups_are_for_clients_of_authorities_as_for_listed_ones() {
     let mut policy = policy();
     let web = "spiffe://corp.example/prod/web";

@@ -23,6 +23,7 @@ pub(super) enum Kind {
     StockLow,
     CertificateEnds,
     CertificateEndsSoon,
+    AuthorityEnds,
     KeyBudgetLow,
     KeysExpire,
 }

@@ -70,6 +70,48 @@ fn clients_encrypt_decrypt_and_compute_codes_within_their_entries() {
 }
 
 #[test]
+fn a_code_is_valid_only_whole_of_its_data_and_under_its_key() {
+    let kmip = Kmip::start();
+    for (name, cipher, mode) in [
+        ("m-hmac", "hmac-sha-256", Mode::Hmac),
+        ("m-other", "hmac-sha-256", Mode::Hmac),
+        ("m-cmac", "aes-128", Mode::Cmac),
+        ("db-cmac", "aes-128", Mode::Cmac),
+    ] {
+        kmip.generate(name, cipher, mode);
+    }
+    let (mut maker, mut database) = (kmip.session(&["maker.test"]), kmip.session(&["db.test"]));
+    let payload =
+        |key: &str, text: &[u8], code: &[u8]| [of_key(key), data(text), item(0x42_00c6, 8, code)].concat();
+    let is_valid = |session: &mut Session, key: &str, text: &[u8], code: &[u8]| {
+        let answer = session.done_in((1, 2), MAC_VERIFY, &payload(key, text, code));
+        assert!(identifier(&answer).starts_with(&format!("{key}:")));
+        value(&answer, 0x42_009b) == 1_u32.to_be_bytes()
+    };
+    for (key, other) in [("m-hmac", "m-other"), ("m-cmac", "m-hmac")] {
+        let code = value(&maker.done(MAC, &[of_key(key), data(b"boxes")].concat()), 0x42_00c6);
+        assert!(is_valid(&mut maker, key, b"boxes", &code), "{key}");
+        assert!(!is_valid(&mut maker, key, b"Boxes", &code), "{key}");
+        assert!(!is_valid(&mut maker, other, b"boxes", &code), "{key}");
+        let longer = [&code[..], &[0]].concat();
+        let mut changed = code.clone();
+        changed[0] ^= 1;
+        for wrong in [&code[..code.len() - 1], &longer, &changed, &[]] {
+            assert!(!is_valid(&mut maker, key, b"boxes", wrong), "{key} {wrong:?}");
+        }
+    }
+    maker.refused((1, 4), MAC_VERIFY, &[of_key("m-hmac"), data(b"boxes")].concat(), 6);
+    database.refused((1, 4), MAC_VERIFY, &payload("m-hmac", b"boxes", &[0; 32]), DENIED);
+    // Old codes are verified for who may configure the key.
+    let code = value(&maker.done(MAC, &[of_key("m-cmac"), data(b"boxes")].concat()), 0x42_00c6);
+    for key in ["m-cmac", "db-cmac"] {
+        kmip.world.client().retire(key, 1, VersionState::Deactivated).expect("retired");
+    }
+    assert!(is_valid(&mut maker, "m-cmac", b"boxes", &code));
+    database.refused((2, 1), MAC_VERIFY, &payload("db-cmac", b"boxes", &code), WRONG_STATE);
+}
+
+#[test]
 fn modes_are_those_of_the_specification_and_of_the_key() {
     let kmip = Kmip::start();
     for mode in [Mode::Cbc, Mode::Ecb, Mode::Ctr] {

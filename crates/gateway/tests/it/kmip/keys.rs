@@ -305,6 +305,40 @@ fn versions_of_a_key_are_objects_of_which_the_newest_has_the_name() {
 }
 
 #[test]
+fn a_key_that_is_made_anew_keeps_its_name_and_its_use_and_its_versions_stay() {
+    let kmip = Kmip::start();
+    let (mut maker, mut watcher) = (kmip.session(&["maker.test"]), kmip.session(&["watcher.test"]));
+    for version in V1.into_iter().chain(V2) {
+        let name = format!("m-{}-{}", version.0, version.1);
+        let asked = attributes(&name, (3, 128), CODES);
+        let first = identifier(&maker.done_in(version, CREATE, &creation(version, &asked)));
+        let code = value(&maker.done_in(version, MAC, &[of_key(&first), data(b"x")].concat()), 0x42_00c6);
+        let second = identifier(&maker.done_in(version, REKEY, &of_key(&name)));
+        assert!(second.starts_with(&format!("{name}:")) && second != first, "{second}");
+        let located = maker.done_in(version, LOCATE, &written(version, &asked[..1].to_vec()));
+        assert_eq!(identifier(&located), second, "the name is the new version's");
+        let mask = maker.done_in(version, GET_ATTRIBUTES, &of_key(&second));
+        assert_eq!(attribute(version, &mask, 0x42_002c).expect("a mask"), CODES.to_be_bytes());
+        let of = |id: &str| [of_key(id), data(b"x")].concat();
+        assert_eq!(value(&maker.done_in(version, MAC, &of(&first)), 0x42_00c6), code);
+        assert_ne!(value(&maker.done_in(version, MAC, &of(&name)), 0x42_00c6), code);
+        // Not of a version that was replaced, and not with other attributes.
+        maker.refused(version, REKEY, &of_key(&first), 7);
+        let others = written(version, &asked);
+        let others = if version >= (2, 0) { others } else { item(0x42_0091, 1, &others) };
+        let answer = maker.ask(version, REKEY, &[of_key(&second), others].concat());
+        assert_ne!(results(&answer), [0], "other attributes");
+        watcher.refused(version, REKEY, &of_key(&second), DENIED);
+        assert_eq!(kmip.world.client().versions(&name).expect("they are listed").len(), 2);
+        // What follows in a batch means the new version.
+        let batch = [(REKEY, &of_key(&second)[..]), (GET_ATTRIBUTE_LIST, &[])];
+        let answer = maker.send(&request(version, &batch)).expect("a response");
+        let ids = values(&answer, 0x42_0094);
+        assert!(results(&answer) == [0; 2] && ids[0] == ids[1] && ids[0] != second.as_bytes());
+    }
+}
+
+#[test]
 fn operations_of_a_batch_mean_the_object_of_the_one_before() {
     let kmip = Kmip::start();
     let mut maker = kmip.session(&["maker.test"]);

@@ -68,7 +68,8 @@ pub struct Status {
     /// Names of the features that are switched on here.
     #[serde(default)]
     pub features: Vec<String>,
-    /// When certificates end: its own, and those of its peers and clients. The first ones come first.
+    /// When certificates end: its own, and those of its peers, its clients, and authorities of clients. The
+    /// first ones come first.
     #[serde(default)]
     pub certificates: Vec<CertificateEnd>,
     /// The authorities that vouch for clients.
