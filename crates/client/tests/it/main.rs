@@ -17,6 +17,7 @@ mod ciphers;
 mod components;
 mod dealt_masks;
 mod derive_apart;
+mod derive_hmac;
 mod envelope;
 mod equivocation;
 mod few_rounds;
