@@ -37,6 +37,7 @@ mod modes;
 mod new_protocol;
 mod nodes;
 mod on_behalf;
+mod otp;
 mod payments;
 mod policy;
 mod random;
