@@ -167,11 +167,11 @@ fn requests() -> Vec<Request> {
         Operation::Derive(operations::Derive {
             base: "base".into(),
             new: new_key(),
-            how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 32, after: vec![2; 8] },
+            how: Derivation::Counter { before: vec![1; 8], counter_bits: 32, after: vec![2; 8] },
         }),
         Operation::Kdf(operations::Kdf {
             key: "kdf".into(),
-            how: Derivation::CmacCounter { before: vec![1; 8], counter_bits: 8, after: vec![] },
+            how: Derivation::Counter { before: vec![1; 8], counter_bits: 8, after: vec![] },
             bytes: 48,
         }),
         Operation::ImportComponent(operations::ImportComponent {

@@ -1,6 +1,7 @@
 //! Keys as clients and nodes speak of them: their properties, and how one key makes, wraps or unwraps
 //! another.
 
+use polyclave_cipher::hmac::hash_of;
 use polyclave_payments::Purpose;
 use serde::{Deserialize, Serialize};
 
@@ -103,10 +104,11 @@ impl NewKey {
         if self.modes.iter().any(|mode| mode.takes_two_keys()) { 2 } else { 1 }
     }
 
-    /// Whether nodes keep the subkeys of CMAC with it.
+    /// Whether nodes keep the subkeys of CMAC with it. A key for HMAC has none.
     pub fn needs_subkeys(&self) -> bool {
-        self.modes.iter().any(|mode| mode.needs_subkeys())
-            || self.usage.iter().any(|usage| usage.needs_subkeys())
+        let computes_cmac = self.modes.iter().any(|mode| mode.needs_subkeys())
+            || self.usage.iter().any(|usage| usage.needs_subkeys());
+        computes_cmac && hash_of(&self.cipher).is_none()
     }
 
     /// Whether nodes keep the hash key of GHASH with it.
@@ -242,8 +244,8 @@ pub enum Wrapping {
     Kwp,
 }
 
-/// How a key is derived from another: which blocks the base key computes. The first bytes of them are the new
-/// key.
+/// How a key is derived from another: which blocks or codes the base key computes. Their first bytes are the
+/// new key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Derivation {
     /// The encryption of public blocks, each by itself.
@@ -260,8 +262,9 @@ pub enum Derivation {
         #[serde(with = "serde_bytes")]
         data: Vec<u8>,
     },
-    /// SP 800-108, counter mode with CMAC: the codes of `before`, a counter from 1 on, and `after`.
-    CmacCounter {
+    /// SP 800-108, counter mode: the codes of `before`, a counter from 1 on, and `after`. A key of a block
+    /// cipher computes them by CMAC, a key for HMAC by HMAC.
+    Counter {
         /// What stands before the counter.
         #[serde(with = "serde_bytes")]
         before: Vec<u8>,
@@ -270,6 +273,12 @@ pub enum Derivation {
         /// What stands after the counter.
         #[serde(with = "serde_bytes")]
         after: Vec<u8>,
+    },
+    /// HKDF-Expand (RFC 5869, section 2.3), under a key for HMAC.
+    HkdfExpand {
+        /// Which of the keys or bytes that follow from the key it is to be.
+        #[serde(with = "serde_bytes")]
+        info: Vec<u8>,
     },
 }
 

@@ -1,7 +1,7 @@
 //! What a client computes alone, of values that it gives and learns.
 
 use polyclave_cipher::ff1::{Ff1, ROUNDS};
-use polyclave_client::{Alphabet, CardTemplate, Feistel, pad, unpadded};
+use polyclave_client::{Alphabet, CardTemplate, Feistel, one_time_password, pad, unpadded};
 use polyclave_kernels::secret::{is_secret, mark_public, mark_secret};
 
 use crate::{Subject, secrets};
@@ -10,6 +10,7 @@ pub const SUBJECTS: &[Subject] = &[
     ("alone: values and tokens", || tokens(|_| ())),
     ("alone: numbers of cards", || cards(|_| ())),
     ("alone: padding", paddings),
+    ("alone: one-time passwords", || passwords(|_| ())),
 ];
 
 /// Radix, digits and layout of values: halves of one length and of two, the shortest and the longest, and
@@ -89,6 +90,18 @@ pub fn cards(then: fn(&[u8])) {
         let tweak = card.tweak(b"shop");
         mark_public(&tweak);
         assert!(tweak.starts_with(b"shop"), "what was given comes first");
+    }
+}
+
+/// Codes of HMAC become passwords. Goes on with the digits of each.
+pub fn passwords(then: fn(&[u8])) {
+    for (bytes, digits) in [(32, 6), (32, 8), (64, 7)] {
+        let password = one_time_password(&secrets::bytes(bytes), digits);
+        assert!(is_secret(password.as_bytes()), "digits are secret to memcheck");
+        then(password.as_bytes());
+        // Only for the check, after all that is watched.
+        mark_public(password.as_bytes());
+        assert!(password.len() == usize::from(digits) && password.parse::<u32>().is_ok());
     }
 }
 

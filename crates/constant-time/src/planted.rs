@@ -34,6 +34,7 @@ const MISTAKES: &[Subject] = &[
     ("a branch on a key under which transfers were renewed", || refresh::renewed(branch_on_last)),
     ("a branch on a digit of a token", || alone::tokens(branch_on_last)),
     ("a branch on a digit of the number of a card", || alone::cards(branch_on_last)),
+    ("a branch on a digit of a one-time password", || alone::passwords(branch_on_last)),
     ("a digit of a number of 128 bits by a division", divided_by_radix),
     ("a character that is looked up in an alphabet", looked_up),
     ("padding that is compared up to the first wrong byte", || unpadded(&secrets::bytes(16))),

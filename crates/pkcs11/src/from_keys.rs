@@ -125,7 +125,7 @@ pub(crate) fn derive(
         Parameter::Chained { initial, data } => {
             Derivation::CbcData { iv: initial.clone(), data: data.clone() }
         }
-        Parameter::CounterKdf { before, counter_bits, after } => Derivation::CmacCounter {
+        Parameter::CounterKdf { before, counter_bits, after } => Derivation::Counter {
             before: joined(before, bits)?,
             counter_bits: *counter_bits,
             after: joined(after, bits)?,

@@ -185,9 +185,9 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
         ));
     }
     let derives = is_for(Usage::Derive) || is_for(Usage::Kdf);
-    if derives && !is_aes && !name.contains("des") {
+    if derives && !is_aes && !name.contains("des") && !hmac::is_hmac(cipher) {
         return Err(format!(
-            "keys and bytes are derived from keys of AES, DES and Triple DES, not of {name}"
+            "keys and bytes are derived from keys of AES, DES and Triple DES, and from keys for hmac, not of {name}"
         ));
     }
     why_usages_apart(&key.usage).map_or(Ok(()), |why| Err(why.into()))
@@ -195,7 +195,7 @@ fn check_usage(key: &NewKey, cipher: &Cipher) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_cipher::catalog;
+    use polyclave_cipher::{catalog, keyed};
 
     use super::*;
 
@@ -232,10 +232,10 @@ mod tests {
 
     #[test]
     fn usages_and_modes_have_to_fit_each_other_and_the_cipher() {
-        use Mode::{Cmac, Ff1, Gcm, Tr31};
+        use Mode::{Cmac, Ff1, Gcm, Hmac, Tr31};
         use Usage::{Decrypt, Derive, Encrypt, Kdf, Mac, Tokenize, Unwrap, Wrap};
         let checked = |cipher: &str, modes: &[Mode], usage: &[Usage]| {
-            let of_catalog = catalog::find(cipher).expect("the catalog has it");
+            let of_catalog = keyed::find(cipher).expect("there is such a cipher");
             let key = NewKey { usage: usage.to_vec(), ..NewKey::for_modes("k", cipher, modes, 1) };
             check_new_key(&key, &of_catalog)
         };
@@ -252,6 +252,9 @@ mod tests {
             assert_eq!(checked("aes-256", modes, usage), Ok(()));
         }
         assert_eq!(checked("3des-ede3", &[], &[Derive]), Ok(()));
+        for usage in [Derive, Kdf] {
+            assert_eq!(checked("hmac-sha-384", &[], &[usage]), Ok(()));
+        }
         assert_eq!(checked("3des-ede2", &[Tr31], &[Unwrap]), Ok(()));
         for (cipher, modes, usage, why) in [
             ("aes-128", &[Gcm][..], &[][..], "gcm needs the usage encrypt or decrypt"),
@@ -268,6 +271,13 @@ mod tests {
             ("present-80", &[], &[Derive], "keys of AES, DES and Triple DES"),
             ("present-80", &[], &[Kdf], "keys of AES, DES and Triple DES"),
             ("aes-128", &[], &[Derive, Kdf], "kdf undoes derive"),
+            ("hmac-sha-256", &[], &[Derive, Kdf], "kdf undoes derive"),
+            ("hmac-sha-256", &[Hmac], &[Mac, Derive], "another key for the usage derive"),
+            ("hmac-sha-256", &[Hmac], &[Mac, Kdf], "another key for the usage kdf"),
+            ("hmac-sha-256", &[Hmac], &[Derive], "needs the usage mac"),
+            ("hmac-sha-256", &[], &[Mac], "one mode at least"),
+            ("hmac-sha-256", &[Cmac], &[Mac, Derive], "for the mode hmac alone"),
+            ("hmac-sha-256", &[], &[Unwrap], "under keys of AES"),
             ("aes-128", &[Gcm, Tr31], &[Encrypt, Wrap], "no other mode"),
             ("aes-128", &[Tr31], &[Wrap, Derive], "no usage except wrap"),
             ("des", &[Tr31], &[Wrap], "AES and Triple DES"),

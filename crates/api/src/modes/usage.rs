@@ -47,7 +47,7 @@ impl Usage {
         matches!(self, Usage::Wrap | Usage::Unwrap | Usage::Derive | Usage::Kdf | Usage::Payment(_))
     }
 
-    /// Whether nodes keep the subkeys of CMAC with a key for it.
+    /// Whether nodes keep the subkeys of CMAC with a key of a block cipher for it.
     pub fn needs_subkeys(self) -> bool {
         matches!(self, Usage::Derive | Usage::Kdf)
     }

@@ -21,7 +21,7 @@ pub struct Derive {
 pub struct Kdf {
     /// The key.
     pub key: KeyVersion,
-    /// From what: [`Derivation::CmacCounter`].
+    /// From what: [`Derivation::Counter`] or [`Derivation::HkdfExpand`].
     pub how: Derivation,
     /// How many: at most [`MAX_DERIVED`](crate::MAX_DERIVED).
     pub bytes: u32,

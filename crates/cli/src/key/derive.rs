@@ -15,8 +15,13 @@ use crate::say;
 #[command(after_help = "Examples:\n  \
     polyclave key generate master --usage derive\n  \
     polyclave key derive master tenant-7 --counter --before 74656e616e742d3700 --after 00000080\n  \
-    polyclave key derive master terminal --ecb-data 00112233445566778899aabbccddeeff\n\n\
-    --counter is SP 800-108 in counter mode with CMAC: the first code is that of --before, the counter (1) and --after. \
+    polyclave key derive master terminal --ecb-data 00112233445566778899aabbccddeeff\n  \
+    polyclave key generate root --cipher hmac-sha-256 --usage derive\n  \
+    polyclave key derive root disk-7 --counter --before 6469736b2d3700 --after 00000080\n  \
+    polyclave key derive root backups --hkdf-info 6261636b757073\n\n\
+    --counter is SP 800-108 in counter mode: the first code is that of --before, the counter (1) and --after. \
+    A base of AES, DES or Triple DES computes codes by CMAC, one for hmac by HMAC. \
+    --hkdf-info is the step Expand of HKDF (RFC 5869): the base is its PRK. \
     --ecb-data and --cbc-data encrypt the data. The first bytes of the result are the new key; it is never in one place. \
     The same base and data give the same key again. The base needs the usage derive, and the client the right derive for both names.")]
 pub struct Arguments {
@@ -70,7 +75,7 @@ impl Counter {
         let given = |option: &str, text: &Option<String>| {
             text.as_deref().map_or(Ok(Vec::new()), |text| hexadecimal(option, text))
         };
-        Ok(Derivation::CmacCounter {
+        Ok(Derivation::Counter {
             before: given("--before", &self.before)?,
             counter_bits: self.counter_bits.unwrap_or(8),
             after: given("--after", &self.after)?,
@@ -81,7 +86,7 @@ impl Counter {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct How {
-    /// SP 800-108 in counter mode with CMAC
+    /// SP 800-108 in counter mode, with CMAC, or with HMAC if the base is a key for it
     #[arg(long)]
     counter: bool,
 
@@ -92,6 +97,10 @@ struct How {
     /// Encrypt these blocks in CBC, in hexadecimal
     #[arg(long, value_name = "HEX", requires = "iv")]
     cbc_data: Option<String>,
+
+    /// HKDF-Expand with this info, in hexadecimal; the base is a key for hmac
+    #[arg(long, value_name = "HEX")]
+    hkdf_info: Option<String>,
 }
 
 /// Runs the command.
@@ -104,6 +113,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         false => tell(&info),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// HKDF-Expand with info in hexadecimal.
+pub fn hkdf(info: &str) -> Result<Derivation> {
+    Ok(Derivation::HkdfExpand { info: hexadecimal("--hkdf-info", info)? })
 }
 
 fn how(arguments: &Arguments) -> Result<Derivation> {
@@ -121,6 +135,9 @@ fn how(arguments: &Arguments) -> Result<Derivation> {
         let (iv, data) = (hexadecimal("--iv", iv)?, hexadecimal("--cbc-data", data)?);
         return Ok(Derivation::CbcData { iv, data });
     }
-    ensure!(arguments.how.counter, "say how: --counter, --ecb-data or --cbc-data");
+    if let Some(info) = &arguments.how.hkdf_info {
+        return hkdf(info);
+    }
+    ensure!(arguments.how.counter, "say how: --counter, --hkdf-info, --ecb-data or --cbc-data");
     counter.derivation()
 }

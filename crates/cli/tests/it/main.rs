@@ -8,6 +8,7 @@ mod changes;
 mod common;
 mod compose;
 mod demo;
+mod derive_hmac;
 mod drill;
 mod envelope;
 mod gateway;

@@ -20,6 +20,10 @@ pub const XAES: &str = include_str!("../../../../vectors/xaes.json");
 /// HMAC: RFC 4231, and some of Wycheproof.
 pub const HMAC: &str = include_str!("../../../../vectors/hmac.json");
 
+/// SP 800-108 in counter mode: NIST's, of HMAC the first of 16 bytes and of 40 bytes of each position and
+/// width of the counter, of CMAC fewer.
+pub const KBKDF: &str = include_str!("../../../../vectors/kbkdf.json");
+
 /// One known answer.
 #[derive(Debug)]
 pub struct Vector(serde_json::Value);

@@ -10,7 +10,7 @@ use crate::common::from_keys::{only_for, refused};
 use crate::common::{TestCluster, data, key};
 
 fn counter(label: &[u8]) -> Derivation {
-    Derivation::CmacCounter { before: label.to_vec(), counter_bits: 8, after: b"context".to_vec() }
+    Derivation::Counter { before: label.to_vec(), counter_bits: 8, after: b"context".to_vec() }
 }
 
 fn ways() -> [Derivation; 3] {

@@ -39,7 +39,7 @@ pub(crate) fn of_another_program(secret: &[u8], message: &[u8]) -> Vec<u8> {
     with_hash(Sha2::Sha256, secret, message)
 }
 
-fn with_hash(hash: Sha2, secret: &[u8], message: &[u8]) -> Vec<u8> {
+pub(crate) fn with_hash(hash: Sha2, secret: &[u8], message: &[u8]) -> Vec<u8> {
     match hash {
         Sha2::Sha256 => code_of(Hmac::<Sha256>::new_from_slice(secret).expect("any length"), message),
         Sha2::Sha384 => code_of(Hmac::<Sha384>::new_from_slice(secret).expect("any length"), message),

@@ -28,7 +28,7 @@ fn derived_keys_are_what_other_programs_compute() {
             client.import(only_for(&name, base, &[Usage::Derive]), &secret).expect("a key");
             let whole = data(48);
             let counter = |bits: u8, before: &[u8], after: &[u8]| {
-                let how = Derivation::CmacCounter {
+                let how = Derivation::Counter {
                     before: before.to_vec(),
                     counter_bits: bits,
                     after: after.to_vec(),
@@ -88,7 +88,7 @@ fn the_blocks_are_paid_for_by_the_key_that_computes_them() {
     client.unwrap("poor-kek", &wrapped, Wrapping::Kw, new("poor-back")).expect("12 more");
     refused(client.unwrap("poor-kek", &wrapped, Wrapping::Kw, new("poor-more")), Reason::Spent, "");
     refused(client.wrap("poor-kek", "poor-key", Wrapping::Kw), Reason::Spent, "");
-    let counter = Derivation::CmacCounter { before: vec![1; 399], counter_bits: 8, after: vec![] };
+    let counter = Derivation::Counter { before: vec![1; 399], counter_bits: 8, after: vec![] };
     client.derive("poor-base", new("poor-child"), counter.clone()).expect("25 blocks");
     refused(client.derive("poor-base", new("poor-another"), counter), Reason::Spent, "");
 }
@@ -134,7 +134,7 @@ fn works_at(cluster: &TestCluster, settled: &dyn Fn()) {
     let forged = client.unwrap("kek", &altered, Wrapping::Kw, key("forged", "aes-128", &[Mode::Cmac]));
     assert!(matches!(forged, Err(Error::Unauthentic(_))), "{forged:?}");
     settled();
-    let how = Derivation::CmacCounter { before: b"l".to_vec(), counter_bits: 8, after: b"c".to_vec() };
+    let how = Derivation::Counter { before: b"l".to_vec(), counter_bits: 8, after: b"c".to_vec() };
     let child = client.derive("base", key("child", "aes-128", &[Mode::Gcm]), how).expect("derived");
     let expected = code("aes-128", &[3; 16], b"l\x01c");
     assert_eq!(child.check_value, check_value("aes-128", &expected));
@@ -191,8 +191,7 @@ fn medians_of_rotating_wrapping_unwrapping_rewrapping_and_deriving() {
     client.generate(only_for("base", "aes-128", &[Usage::Derive])).expect("a key");
     let wrapped = client.wrap("kek", "k", Wrapping::Kw).expect("wrapped");
     let new = |name: &str, i: usize| key(&format!("{name}-{i}"), "aes-128", &[Mode::Ctr]);
-    let counter =
-        || Derivation::CmacCounter { before: b"label".to_vec(), counter_bits: 8, after: b"".to_vec() };
+    let counter = || Derivation::Counter { before: b"label".to_vec(), counter_bits: 8, after: b"".to_vec() };
     client.generate(key("kbpk", "aes-128", &[Mode::Tr31])).expect("a key");
     client.generate(only_for("seeds", "aes-128", &[Usage::Kdf])).expect("a key");
     let header = BlockHeader::of(&client.info("k").expect("there").properties).expect("it fits");

@@ -1,5 +1,6 @@
-//! Deriving a key from another on shares: the base key encrypts blocks that everybody knows, and the first
-//! bytes of the result are the new key. Nothing of it is opened.
+//! Deriving a key from another on shares: the base key encrypts blocks that everybody knows, or computes
+//! codes of messages that everybody knows, and the first bytes of the result are the new key. Nothing of it
+//! is opened.
 //!
 //! **One base derives keys of one cipher.** The same data gives the same bytes for every cipher. So a key of
 //! DES would be the first bytes of a key of AES, and a client that finds it by trying all keys has these
@@ -11,41 +12,50 @@
 //! key of Triple DES with equal parts. With three equal parts it is a key of DES.
 //!
 //! * `EcbData`, `CbcData`: the encryption of given blocks (PKCS#11 3.1, sections 6.17 and 6.27).
-//! * `CmacCounter`: SP 800-108 r1, section 4.1, with CMAC as PRF. The input of code i is `before`, i and
-//!   `after`, as the caller has put them together; label, context and length are the caller's.
+//! * `Counter`: SP 800-108 r1, section 4.1, with CMAC as PRF, or HMAC if the base is a key for it. The input
+//!   of code i is `before`, i and `after`, as the caller has put them together; label, context and length are
+//!   the caller's.
+//! * `HkdfExpand`: RFC 5869, section 2.3, if the base is a key for HMAC.
 //!
-//! A client that can have the base key encrypt chosen blocks in another way, or for `CmacCounter` compute
-//! codes, knows the keys that are derived from it (`api/src/modes/pairs.rs`).
+//! A client that can have the base key encrypt chosen blocks in another way, or for `Counter` compute codes,
+//! knows the keys that are derived from it. So a key for HMAC that derives computes no codes for a client,
+//! and of other keys a client that makes them is warned (`api/src/modes/pairs.rs`).
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use polyclave_api::{Derivation, MAX_DERIVATION_DATA};
-use polyclave_cipher::{Cells, Cipher};
+use polyclave_cipher::key_cells::key_of;
+use polyclave_cipher::{Cells, Cipher, compile_with_views, hmac};
+use polyclave_protocol::Error;
 use polyclave_protocol::any::{AnyServiceSession, AnyShared};
 use polyclave_protocol::net::Net;
 use polyclave_protocol::protocol::{Input, Session};
 
 use crate::Result;
-use crate::computation::circuits::Circuits;
+use crate::computation::circuits::{Circuits, Own};
 use crate::computation::cmac::Coding;
+use crate::computation::codes::{Codes, too_much};
+use crate::computation::hmac_circuits::{Hashing, Within};
 use crate::computation::key::ExpandedKey;
 use crate::computation::key_circuits::Deriving;
 use crate::computation::pieces::run;
+use crate::computation::progress::Progress;
 
 /// Blocks that a derivation computes under the base key. The error says why it is refused.
 pub(crate) fn blocks(how: &Derivation, base: &Cipher, new: &Cipher) -> Result<u64, String> {
     let (block, needed) = (base.block_bytes, new.key_bytes.div_ceil(base.block_bytes));
-    let given = match how {
-        Derivation::EcbData { data } | Derivation::CbcData { data, .. } => data.len(),
-        Derivation::CmacCounter { before, after, .. } => before.len().saturating_add(after.len()),
+    let (Derivation::EcbData { data } | Derivation::CbcData { data, .. }) = how else {
+        return Ok(Codes::new(how, base, new.key_bytes)?.blocks);
     };
+    let given = data.len();
     if given > MAX_DERIVATION_DATA {
-        return Err(format!(
-            "a key is derived from at most {MAX_DERIVATION_DATA} bytes of data, not {given}"
-        ));
+        return Err(too_much(given));
     }
     match how {
-        Derivation::CmacCounter { counter_bits, .. } => blocks_of_codes(*counter_bits, given, needed, block),
+        _ if hmac::is_hmac(base) => {
+            Err(format!("a key for {} encrypts no blocks; derive with the counter of SP 800-108", base.name))
+        }
         Derivation::CbcData { iv, .. } if iv.len() != block => {
             Err(format!("the initial block has {} bytes; {} takes {block}", iv.len(), base.name))
         }
@@ -76,24 +86,6 @@ pub(crate) fn other_cipher(base: &str, known: &str, wanted: &str) -> String {
     )
 }
 
-/// The number of blocks of `codes` codes of SP 800-108, each of `given` bytes and the counter. The error says
-/// why they are refused.
-pub(crate) fn blocks_of_codes(
-    counter_bits: u8,
-    given: usize,
-    codes: usize,
-    block: usize,
-) -> Result<u64, String> {
-    if !matches!(counter_bits, 8 | 16 | 24 | 32) {
-        return Err(format!("the counter has 8, 16, 24 or 32 bits, not {counter_bits}"));
-    }
-    if codes as u64 >= 1 << counter_bits {
-        return Err(format!("a counter of {counter_bits} bits does not count {codes} codes; take more bits"));
-    }
-    let message = given + usize::from(counter_bits) / 8;
-    Ok((codes * message.div_ceil(block)) as u64)
-}
-
 /// Computes a derivation that [`blocks`] has accepted.
 pub(crate) fn derive(
     how: &Derivation,
@@ -102,6 +94,9 @@ pub(crate) fn derive(
     protocol: &mut AnyServiceSession,
     net: &mut dyn Net,
 ) -> Result<AnyShared> {
+    if let Own::Hmac(hashing) = of_base.own() {
+        return with_hmac(how, (hashing, &base.round_keys), (of_base, of_new), protocol, net);
+    }
     let circuits = of_base.keys.derive(of_base, of_new, protocol)?;
     let block = of_base.cipher.block_bytes;
     let needed = of_new.cipher.key_bytes.div_ceil(block);
@@ -114,10 +109,10 @@ pub(crate) fn derive(
             at.each_lane(&encrypted, needed)
         }
         Derivation::CbcData { iv, data } => at.cbc(&of_base.blocks(iv)?, &data[..needed * block])?,
-        Derivation::CmacCounter { before, counter_bits, after } => {
+        Derivation::Counter { .. } | Derivation::HkdfExpand { .. } => {
             let coding =
                 Coding { key: base, of_key: of_base, chain: &circuits.chain, last: &circuits.last_of_cmac };
-            let messages = counted(before, *counter_bits, after, needed);
+            let messages = codes(how, of_base, of_new)?.messages;
             let codes = coding.of_public(messages, at.protocol, at.net)?;
             at.each_lane(&codes, needed)
         }
@@ -126,10 +121,28 @@ pub(crate) fn derive(
     Ok(run(protocol, net, &circuits.key, 1, &parts)?.remove(0))
 }
 
-/// The inputs of the codes of SP 800-108, from the first to the last.
-pub(crate) fn counted(before: &[u8], counter_bits: u8, after: &[u8], codes: usize) -> Vec<Vec<u8>> {
-    let counter = |i: usize| (i as u32).to_be_bytes()[4 - usize::from(counter_bits) / 8..].to_vec();
-    (1..=codes).map(|i| [before, &counter(i), after].concat()).collect()
+/// The codes that a key is made of.
+fn codes(how: &Derivation, of_base: &Circuits, of_new: &Circuits) -> Result<Codes> {
+    Codes::new(how, &of_base.cipher, of_new.cipher.key_bytes).map_err(Error::Misuse)
+}
+
+/// A key from codes of HMAC. They have cells of one bit, and to put these together takes no AND.
+fn with_hmac(
+    how: &Derivation,
+    (hashing, round_keys): (&Hashing, &AnyShared),
+    (of_base, of_new): (&Circuits, &Circuits),
+    protocol: &mut AnyServiceSession,
+    net: &mut dyn Net,
+) -> Result<AnyShared> {
+    let codes = codes(how, of_base, of_new)?;
+    let (count, bits) = (codes.messages.len(), 8 * hashing.hash.hash_bytes());
+    let progress = Progress::new(Arc::default());
+    let codes = hashing.codes(&codes, round_keys, &mut Within::for_a_key(protocol, net, &progress))?;
+    let codes: Vec<AnyShared> = (0..count).map(|lane| protocol.select_lanes(&codes, &[lane])).collect();
+    let key = key_of(&of_new.cipher, count, (bits, 1), 0);
+    let key = compile_with_views(&key, protocol, |_| of_new.key.views());
+    let codes: Vec<Input<'_, AnyShared>> = codes.iter().map(Input::Shared).collect();
+    Ok(run(protocol, net, &key, 1, &codes)?.remove(0))
 }
 
 /// A derivation under way.
@@ -167,17 +180,18 @@ impl At<'_> {
 
 #[cfg(test)]
 mod tests {
-    use polyclave_cipher::catalog;
+    use polyclave_cipher::keyed;
 
     use super::*;
 
     #[test]
     fn what_gives_too_few_bytes_or_no_whole_blocks_is_refused() {
-        let cipher = |name: &str| catalog::find(name).expect("the catalog has it");
+        let cipher = |name: &str| keyed::find(name).expect("there is such a cipher");
         let (aes, aes_256, des) = (cipher("aes-128"), cipher("aes-256"), cipher("3des-ede3"));
+        let hmac = cipher("hmac-sha-256");
         let ecb = |len: usize| Derivation::EcbData { data: (0..len).map(|i| (i / 8) as u8).collect() };
         let cbc = |iv: usize, len: usize| Derivation::CbcData { iv: vec![2; iv], data: vec![1; len] };
-        let counter = |counter_bits, len: usize| Derivation::CmacCounter {
+        let counter = |counter_bits, len: usize| Derivation::Counter {
             before: vec![1; len],
             counter_bits,
             after: vec![3; 8],
@@ -191,6 +205,8 @@ mod tests {
         assert_eq!(blocks(&counter(32, 4), &aes, &aes_256), Ok(2));
         assert_eq!(blocks(&counter(8, 8), &aes, &aes), Ok(2));
         assert_eq!(blocks(&counter(32, 4), &des, &aes), Ok(4));
+        assert_eq!(blocks(&counter(32, 4), &hmac, &aes_256), Ok(2));
+        assert_eq!(blocks(&counter(32, 4), &aes, &hmac), Ok(4));
         for (how, base, new, why) in [
             (ecb(16), &aes, &aes_256, "give no key of 32 bytes"),
             (ecb(0), &aes, &aes, "not whole blocks"),
@@ -207,6 +223,8 @@ mod tests {
             (counter(12, 8), &aes, &aes, "8, 16, 24 or 32 bits"),
             (counter(0, 8), &aes, &aes, "8, 16, 24 or 32 bits"),
             (counter(8, 4089), &aes, &aes, "at most 4096 bytes"),
+            (ecb(32), &hmac, &aes, "a key for hmac-sha-256 encrypts no blocks"),
+            (cbc(32, 32), &hmac, &aes, "a key for hmac-sha-256 encrypts no blocks"),
         ] {
             let message = blocks(&how, base, new).expect_err("refused");
             assert!(message.contains(why), "{message}");

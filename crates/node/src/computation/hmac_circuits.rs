@@ -68,18 +68,26 @@ impl Hashing {
             let check = self.check_values((&round_keys, 1), protocol, net)?;
             Ok((round_keys, check))
         });
-        match expanded {
-            // Each compression asks for material of its own, so an error tells of what one lacks.
-            Err(Error::OutOfMaterial { detail }) => {
-                let [block, known_block] = [Compression::Block, Compression::KnownBlock]
-                    .map(|which| Ok::<_, Error>(self.compression(which, protocol)?.lookups().count()));
-                let (ands, name) = (3 * block? + known_block?, hmac::name(self.hash));
-                let detail =
-                    format!("{detail}. To make a key of {name} takes material for {ands} ANDs in all");
-                Err(Error::OutOfMaterial { detail })
-            }
-            expanded => expanded,
-        }
+        let what = format!("To make a key of {}", hmac::name(self.hash));
+        self.told_of_all(expanded, (3, 1), &what, protocol)
+    }
+
+    /// Each compression asks for material of its own, so an error tells of what one lacks. Adds what so many
+    /// blocks and blocks that everybody knows take together.
+    pub(super) fn told_of_all<T>(
+        &self,
+        outcome: Result<T>,
+        (blocks, known_blocks): (usize, usize),
+        what: &str,
+        maps: &AnyServiceSession,
+    ) -> Result<T> {
+        let Err(Error::OutOfMaterial { detail }) = outcome else { return outcome };
+        let [block, known_block] = [Compression::Block, Compression::KnownBlock]
+            .map(|which| Ok::<_, Error>(self.compression(which, maps)?.lookups().count()));
+        let ands = blocks * block? + known_blocks * known_block?;
+        Err(Error::OutOfMaterial {
+            detail: format!("{detail}. {what} takes material for {ands} ANDs in all"),
+        })
     }
 
     /// The states of both hashes behind the block of a key: two lanes of one compression.
@@ -109,7 +117,7 @@ impl Hashing {
     ) -> Result<AnyShared> {
         let [inner, outer] = self.states((round_keys, lanes), protocol, net)?;
         let progress = Progress::new(Arc::default());
-        let mut within = Within { protocol, net, memory: (BYTES_AT_ONCE, &progress) };
+        let mut within = Within::for_a_key(protocol, net, &progress);
         // The block of a message of zeros has what it is filled up with, and zeros else.
         let block = hmac::filling(self.hash, self.hash.hash_bytes() as u64, 0);
         let state = self.known_block(&block, (&inner, lanes), &mut within)?;
@@ -153,9 +161,24 @@ impl Hashing {
         (state, lanes): (&AnyShared, usize),
         within: &mut Within<'_>,
     ) -> Result<AnyShared> {
+        self.scheduled(&bits(&hmac::schedule(self.hash, block), lanes)?, state, within)
+    }
+
+    /// The same with a block of its own for each message.
+    pub(super) fn known_blocks(
+        &self,
+        blocks: &[Vec<u8>],
+        state: &AnyShared,
+        within: &mut Within<'_>,
+    ) -> Result<AnyShared> {
+        let schedules: Vec<u8> = blocks.iter().flat_map(|block| hmac::schedule(self.hash, block)).collect();
+        self.scheduled(&bits_of_lanes(&schedules, blocks.len())?, state, within)
+    }
+
+    /// The state behind blocks whose schedules everybody knows, one a lane.
+    fn scheduled(&self, schedules: &Cells, state: &AnyShared, within: &mut Within<'_>) -> Result<AnyShared> {
         let circuit = self.compression(Compression::KnownBlock, within.protocol)?;
-        let schedule = bits(&hmac::schedule(self.hash, block), lanes)?;
-        within.one(&circuit, lanes, &[Input::Public(&schedule), Input::Shared(state)])
+        within.one(&circuit, schedules.lanes(), &[Input::Public(schedules), Input::Shared(state)])
     }
 
     /// The first bytes of the code of each message, from the states behind the last block of the message and
@@ -166,13 +189,34 @@ impl Hashing {
         (state, outer, lanes): (&AnyShared, &AnyShared, usize),
         within: &mut Within<'_>,
     ) -> Result<AnyShared> {
-        let filling = bits(&hmac::filling(self.hash, self.hash.hash_bytes() as u64, 0), lanes)?;
-        let inputs = [Input::Shared(state), Input::Public(&filling)];
-        let last = hmac::last_block(self.hash, Last::OfHash);
+        let filling = hmac::filling(self.hash, self.hash.hash_bytes() as u64, 0);
+        let state = self.behind_hash((state, &filling), (outer, lanes), within)?;
+        self.first_bytes(bytes, (&state, lanes), within)
+    }
+
+    /// The state behind a block that begins with a hash, given as a state, and goes on as `rest` does behind
+    /// as many bytes.
+    pub(super) fn behind_hash(
+        &self,
+        (hash, rest): (&AnyShared, &[u8]),
+        (state, lanes): (&AnyShared, usize),
+        within: &mut Within<'_>,
+    ) -> Result<AnyShared> {
+        let rest = bits(rest, lanes)?;
+        let (last, inputs) =
+            (hmac::last_block(self.hash, Last::OfHash), [Input::Shared(hash), Input::Public(&rest)]);
         let block = linear(&last, lanes, &inputs, within.protocol, within.net)?.remove(0);
-        let state = self.block(&block, (outer, lanes), within)?;
-        let inputs = [Input::Shared(&state)];
-        let beginning = hmac::beginning(self.hash, bytes);
+        self.block(&block, (state, lanes), within)
+    }
+
+    /// The first bytes of codes that are given as states.
+    pub(super) fn first_bytes(
+        &self,
+        bytes: usize,
+        (states, lanes): (&AnyShared, usize),
+        within: &mut Within<'_>,
+    ) -> Result<AnyShared> {
+        let (beginning, inputs) = (hmac::beginning(self.hash, bytes), [Input::Shared(states)]);
         Ok(linear(&beginning, lanes, &inputs, within.protocol, within.net)?.remove(0))
     }
 
@@ -188,7 +232,16 @@ impl Hashing {
     }
 }
 
-impl Within<'_> {
+impl<'a> Within<'a> {
+    /// For what is computed once, when a key is made.
+    pub(crate) fn for_a_key(
+        protocol: &'a mut AnyServiceSession,
+        net: &'a mut dyn Net,
+        progress: &'a Progress,
+    ) -> Within<'a> {
+        Within { protocol, net, memory: (BYTES_AT_ONCE, progress) }
+    }
+
     /// Evaluates a circuit with one output.
     fn one(
         &mut self,
@@ -214,7 +267,12 @@ fn linear(
 
 /// Public bits, the same in each lane.
 pub(crate) fn bits(bytes: &[u8], lanes: usize) -> Result<Cells> {
-    Cells::from_blocks(8 * bytes.len(), 1, &bytes.repeat(lanes)).map_err(system)
+    bits_of_lanes(&bytes.repeat(lanes), lanes)
+}
+
+/// Public bits, as many bytes of each lane.
+fn bits_of_lanes(bytes: &[u8], lanes: usize) -> Result<Cells> {
+    Cells::from_blocks(8 * bytes.len() / lanes.max(1), 1, bytes).map_err(system)
 }
 
 /// How to add. Where ANDs take material that is made ahead, few of them are better. Else few levels are: also

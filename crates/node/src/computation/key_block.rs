@@ -143,7 +143,7 @@ fn binding(purpose: [u8; 2], kek: &Cipher) -> Result<Derivation> {
         other => return Err(Error::misuse(format!("{other} protects no key blocks"))),
     };
     let after = [&purpose[..], &[0, 0, algorithm], &length(kek.key_bytes)].concat();
-    Ok(Derivation::CmacCounter { before: Vec::new(), counter_bits: 8, after })
+    Ok(Derivation::Counter { before: Vec::new(), counter_bits: 8, after })
 }
 
 /// One answer for every block that is not authentic.

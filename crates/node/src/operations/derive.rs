@@ -106,7 +106,7 @@ impl Operation for Kdf {
     fn plan(&self, draft: &mut Draft<'_>) -> Result<Box<dyn Planned>, Refusal> {
         let stored = key_for(draft.by(), Right::Kdf, &self.key)?;
         let cipher = draft.service.library.cipher(&stored.info.properties.cipher)?;
-        let kdf = modes::kdf::Kdf::new(&self.how, self.bytes, cipher.block_bytes).map_err(key_refusal)?;
+        let kdf = modes::kdf::Kdf::new(&self.how, self.bytes, &cipher).map_err(key_refusal)?;
         Ok(Box::new(Used::alone(stored.info.clone(), stored, Box::new(kdf))))
     }
 }

@@ -108,8 +108,8 @@ impl Client {
         self.ask_all_for_key(&Operation::Copy(operations::CopyKey { key: key.into(), id, new }))
     }
 
-    /// Bytes derived from a key that is for it: SP 800-108 in counter mode with CMAC
-    /// ([`Derivation::CmacCounter`]). The nodes do not see them.
+    /// Bytes derived from a key that is for it: SP 800-108 in counter mode ([`Derivation::Counter`]), or HKDF
+    /// ([`Derivation::HkdfExpand`]). The nodes do not see them.
     pub fn kdf(
         &self,
         key: impl Into<KeyVersion>,

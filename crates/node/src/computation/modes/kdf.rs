@@ -1,45 +1,35 @@
-//! Bytes for a client, derived from the key in use: SP 800-108 r1, section 4.1, in counter mode with CMAC.
-//! Only the client learns them.
+//! Bytes for a client, derived from the key in use: the first ones of its
+//! [codes](crate::computation::codes). Only the client learns them.
 //!
 //! They are the codes that [`derive`](crate::computation::derive) makes keys of, so no key is for both
 //! (`api/src/modes/pairs.rs`).
 
-use polyclave_api::{Derivation, MAX_DERIVATION_DATA, MAX_DERIVED, Refusal, Step};
+use polyclave_api::{Derivation, MAX_DERIVED, Refusal, Step};
+use polyclave_cipher::Cipher;
 use polyclave_protocol::service::ServiceSession;
 
 use super::{Answer, Mode, StepError, misplaced};
 use crate::computation::Computation;
+use crate::computation::circuits::Own;
 use crate::computation::cmac::Coding;
-use crate::computation::derive::{blocks_of_codes, counted};
+use crate::computation::codes::Codes;
 
 /// Derives bytes, once.
 #[derive(Debug)]
 pub(crate) struct Kdf {
-    /// The input of each code.
-    messages: Vec<Vec<u8>>,
+    codes: Codes,
     bytes: usize,
-    blocks: u64,
     done: bool,
 }
 
 impl Kdf {
     /// The error says why it is refused.
-    pub(crate) fn new(how: &Derivation, bytes: u32, block: usize) -> Result<Kdf, String> {
-        let Derivation::CmacCounter { before, counter_bits, after } = how else {
-            return Err("bytes are derived in counter mode with CMAC only: other ways are encryption".into());
-        };
-        let (bytes, given) = (bytes as usize, before.len().saturating_add(after.len()));
+    pub(crate) fn new(how: &Derivation, bytes: u32, key: &Cipher) -> Result<Kdf, String> {
+        let bytes = bytes as usize;
         if bytes == 0 || bytes > MAX_DERIVED {
             return Err(format!("1 to {MAX_DERIVED} bytes are derived at once, not {bytes}"));
         }
-        if given > MAX_DERIVATION_DATA {
-            return Err(format!(
-                "bytes are derived from at most {MAX_DERIVATION_DATA} bytes of data, not {given}"
-            ));
-        }
-        let codes = bytes.div_ceil(block);
-        let blocks = blocks_of_codes(*counter_bits, given, codes, block)?;
-        Ok(Kdf { messages: counted(before, *counter_bits, after, codes), bytes, blocks, done: false })
+        Ok(Kdf { codes: Codes::new(how, key, bytes)?, bytes, done: false })
     }
 }
 
@@ -53,44 +43,51 @@ impl Mode for Kdf {
             return Err(misplaced(step));
         }
         self.done = true;
-        Ok(self.blocks)
+        Ok(self.codes.blocks)
     }
 
     fn run(&mut self, _: Step, at: &mut Computation<'_>) -> Result<Answer, StepError> {
-        let circuits = at.circuits.chained()?;
-        let (chain, last) = (&circuits.chain, &circuits.last_of_cmac);
-        let coding = Coding { key: at.key, of_key: at.circuits, chain, last };
-        at.progress.begin(self.blocks as usize);
-        let codes = coding.of_public(std::mem::take(&mut self.messages), &mut at.protocol, at.net)?;
-        at.progress.advance(self.blocks as usize);
+        let blocks = self.codes.blocks as usize;
+        let codes = match at.circuits.own() {
+            Own::Hmac(hashing) => hashing.codes(&self.codes, &at.key.round_keys, &mut at.within())?,
+            Own::Cipher(_) => {
+                let circuits = at.circuits.chained()?;
+                let (chain, last) = (&circuits.chain, &circuits.last_of_cmac);
+                let coding = Coding { key: at.key, of_key: at.circuits, chain, last };
+                at.progress.begin(blocks);
+                let messages = std::mem::take(&mut self.codes.messages);
+                let codes = coding.of_public(messages, &mut at.protocol, at.net)?;
+                at.progress.advance(blocks);
+                codes
+            }
+        };
         Ok(Answer::data(at.protocol.reveal_bytes_to_client(&codes, self.bytes, at.net)?))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use polyclave_cipher::keyed;
+
     use super::*;
 
     #[test]
-    fn what_is_too_long_or_no_counter_mode_is_refused() {
-        let counter = |counter_bits, len| Derivation::CmacCounter {
-            before: vec![1; len],
-            counter_bits,
-            after: vec![2; 4],
-        };
-        assert_eq!(Kdf::new(&counter(8, 11), 33, 16).expect("accepted").blocks, 3);
-        assert_eq!(Kdf::new(&counter(32, 4), 1024, 8).expect("accepted").blocks, 256);
-        for (how, bytes, block, why) in [
-            (Derivation::EcbData { data: vec![1; 16] }, 16, 16, "counter mode with CMAC only"),
-            (Derivation::CbcData { iv: vec![1; 16], data: vec![1; 16] }, 16, 16, "CMAC only"),
-            (counter(8, 1), 0, 16, "1 to 1024 bytes"),
-            (counter(8, 1), 1025, 16, "1 to 1024 bytes"),
-            (counter(8, 4093), 16, 16, "at most 4096 bytes"),
-            (counter(9, 1), 16, 16, "8, 16, 24 or 32 bits"),
-        ] {
-            let message = Kdf::new(&how, bytes, block).expect_err("refused");
-            assert!(message.contains(why), "{message}");
+    fn so_many_bytes_are_derived_of_codes_alone() {
+        let counter = Derivation::Counter { before: vec![1; 8], counter_bits: 8, after: vec![2; 4] };
+        for name in ["aes-128", "hmac-sha-256"] {
+            let key = keyed::find(name).expect("there is such a cipher");
+            for bytes in [1, 1024] {
+                assert!(Kdf::new(&counter, bytes, &key).is_ok());
+            }
+            for (how, bytes, why) in [
+                (Derivation::EcbData { data: vec![1; 16] }, 16, "gives no codes"),
+                (Derivation::CbcData { iv: vec![1; 16], data: vec![1; 16] }, 16, "gives no codes"),
+                (counter.clone(), 0, "1 to 1024 bytes"),
+                (counter.clone(), 1025, "1 to 1024 bytes"),
+            ] {
+                let message = Kdf::new(&how, bytes, &key).expect_err("refused");
+                assert!(message.contains(why), "{message}");
+            }
         }
-        assert!(blocks_of_codes(8, 4, 256, 8).expect_err("too many").contains("take more bits"));
     }
 }

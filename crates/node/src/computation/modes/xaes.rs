@@ -54,7 +54,7 @@ impl MessageKey {
     ) -> Result<(MessageKey, AnyShared), StepError> {
         let (chooses, rest) = nonce.split_at(XAES_NONCE - PLAIN);
         let after = [&LABEL[..], chooses].concat();
-        let how = Derivation::CmacCounter { before: Vec::new(), counter_bits: 16, after };
+        let how = Derivation::Counter { before: Vec::new(), counter_bits: 16, after };
         let key = derive(&how, at.key, (at.circuits, at.circuits), &mut at.protocol, at.net)?;
         let schedule = &at.circuits.of_cipher()?.key_schedule;
         let round_keys = run(&mut at.protocol, at.net, schedule, 1, &[Input::Shared(&key)])?.remove(0);
