@@ -182,10 +182,19 @@ impl SessionContext {
 impl Material {
     /// The context of a request that begins now; a refusal while there is none.
     pub(crate) fn context(&self) -> Result<SessionContext, Refusal> {
+        self.context_unless(self.is_refreshing())
+    }
+
+    /// A refusal if a request that has begun gets no further step.
+    pub(crate) fn refuse_further_steps(&self) -> Result<(), Refusal> {
+        self.context_unless(self.refresh_ends_requests()).map(drop)
+    }
+
+    fn context_unless(&self, a_refresh_forbids_it: bool) -> Result<SessionContext, Refusal> {
         refuse_damaged(&self.store)?;
         self.refuse_quarantined()?;
         self.refuse_uncounted().map_err(|e| Refusal::new(Reason::Unavailable, e.to_string()))?;
-        if self.is_refreshing() && self.strategy.pauses_for_refresh() {
+        if a_refresh_forbids_it && self.strategy.pauses_for_refresh() {
             return Err(Refusal::new(Reason::Unavailable, REFRESHING));
         }
         let (setup, epoch) = (self.setup()?, self.epoch());

@@ -117,6 +117,8 @@ pub(crate) struct Refresh {
     pub(super) wanted: AtomicBool,
     /// The nodes are making fresh common secrets.
     running: AtomicBool,
+    /// A round has waited so long for requests that these get no further step.
+    ends_requests: AtomicBool,
     /// Fresh common secrets are stored and not yet in use.
     pub(super) prepared: AtomicBool,
     /// Requests that make or delete keys hold it shared; a round holds it exclusively. Under protocols that
@@ -249,6 +251,7 @@ pub(crate) fn join(material: &Material, name: [u8; 16]) -> Result<()> {
         count.store(0, Relaxed);
     }
     material.refresh.running.store(false, Relaxed);
+    material.refresh.ends_requests.store(false, Relaxed);
     match &done {
         Ok(()) => *material.refresh.trouble.lock() = None,
         Err(e) => material.note_trouble(e),

@@ -101,6 +101,10 @@ fn try_serve(
 ) -> Result<(), NotBegun> {
     let (first, dealt) = (plan.request.first.take(), plan.dealt.take());
     let ready = refuse_at_maker(&service.material).and_then(|()| service.material.context());
+    // A round has begun since this request held it off, and waits for it.
+    if ready.is_err() && service.material.is_in_the_way(plan.request.operation.describe().only_uses()) {
+        return Err(NotBegun::GaveWay);
+    }
     let ready = ready.and_then(|context| {
         let _part = part("pay");
         *blocks = admit_first(service, client, (&mut plan, paid), first.as_ref())?;

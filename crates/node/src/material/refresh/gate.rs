@@ -12,6 +12,7 @@
 //! dry.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,9 @@ use crate::material::epoch::Epoch;
 use crate::material::state::Material;
 use crate::threads::POLL_INTERVAL;
 
-/// How long a refresh waits for running requests. They end at their next step.
+/// How long a refresh lets requests go on that have begun. Most of them end meanwhile.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a refresh waits for running requests. After [`GRACE`] they end at their next step.
 const LAST_REQUESTS: Duration = Duration::from_secs(60);
 /// How long requests wait for the epoch after a refresh.
 const AFTER_ROUND: Duration = Duration::from_secs(30);
@@ -90,6 +93,11 @@ impl Material {
         self.waits_for_refreshes(only_uses) && self.is_refreshing()
     }
 
+    /// Whether requests that have begun get no further step, because a round waits for them.
+    pub(crate) fn refresh_ends_requests(&self) -> bool {
+        self.refresh.ends_requests.load(Relaxed)
+    }
+
     /// Whether the nodes are making an epoch after a refresh that ended the one before.
     pub(crate) fn awaits_epoch(&self) -> bool {
         let renewed = *self.refresh.renewed.lock();
@@ -118,7 +126,8 @@ pub(super) struct Drained<'c> {
 
 impl Drained<'_> {
     pub(super) fn wait(material: &Material) -> Result<Drained<'_>> {
-        let until = Instant::now() + LAST_REQUESTS;
+        let began = Instant::now();
+        let until = began + LAST_REQUESTS;
         let held_back = HeldBack::of(material);
         loop {
             if let Some(gate) = material.refresh.gate.try_write() {
@@ -127,6 +136,7 @@ impl Drained<'_> {
                 return Ok(drained);
             }
             refuse_late(material, until)?;
+            material.refresh.ends_requests.store(began.elapsed() > GRACE, Relaxed);
             thread::sleep(POLL_INTERVAL);
         }
     }

@@ -1,6 +1,7 @@
 //! Requests that make and delete keys wait for a refresh, and a refresh for them: neither for ever, and none
 //! is refused before it has waited.
 
+use std::cell::RefCell;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use polyclave_api::{KeyInfo, Mode, NewKey, Reason};
 use polyclave_client::{Client, Error, Result};
 
 use super::tests::{Trial, code, until};
+use super::{REFRESHING, Refresh, Relaxed};
 use crate::Running;
 
 /// Holds a node's gate, as a round does from the moment at which it waits for the other nodes.
@@ -69,14 +71,14 @@ fn a_request_gives_way(closed: usize) {
     until("it waits at that node", || held_back(&trial.nodes[closed]));
     for (_, other) in trial.nodes.iter().enumerate().filter(|(node, _)| *node != closed) {
         // As the round of that node begins.
-        other.material.refresh.running.store(true, super::Relaxed);
+        other.material.refresh.running.store(true, Relaxed);
         until("the request lets the round of another node go on", || {
             other.material.refresh.gate.try_write().is_some() && held_back(other)
         });
     }
     assert!(!making.is_finished(), "it waits, and is not refused");
     for node in &trial.nodes {
-        node.material.refresh.running.store(false, super::Relaxed);
+        node.material.refresh.running.store(false, Relaxed);
     }
     drop(round);
     making.join().expect("no panic").expect("made");
@@ -90,6 +92,56 @@ fn a_request_gives_way_to_a_refresh_that_has_begun_at_a_node_which_follows() {
 #[test]
 fn a_request_gives_way_to_a_refresh_that_has_begun_at_the_node_which_leads() {
     a_request_gives_way(0);
+}
+
+/// A round begins after a request has held it off, and before the request has begun.
+#[test]
+fn a_request_that_a_round_overtakes_waits_for_its_end() {
+    let trial = Trial::start("spdz-tower");
+    let client = trial.client();
+    let key = client.key("sound").expect("it is there");
+    let all = |is: &dyn Fn(&Refresh) -> bool| trial.nodes.iter().all(|node| is(&node.material.refresh));
+    thread::scope(|scope| {
+        let moments: Vec<_> = trial.nodes.iter().map(|node| node.material.refresh.moment.write()).collect();
+        let asking = scope.spawn(|| key.cmac(&[7; 40]));
+        until("it holds rounds off", || all(&|refresh| refresh.gate.try_write().is_none()));
+        all(&|refresh| !refresh.running.swap(true, Relaxed));
+        drop(moments);
+        until("it waits at all nodes", || trial.nodes.iter().all(held_back));
+        all(&|refresh| refresh.running.swap(false, Relaxed));
+        asking.join().expect("no panic").expect("served");
+    });
+}
+
+/// A message has begun when a refresh is ordered, and the client goes on after a while.
+fn a_message_goes_on(after: Duration) -> Result<Vec<u8>> {
+    let trial = Trial::start("spdz-tower");
+    let (client, secrets) = (trial.client(), trial.secrets());
+    let new = || NewKey::for_modes("messages", "aes-128", &[Mode::Gcm], 1000);
+    until("a key is made", || client.generate(new()).is_ok());
+    let key = client.key("messages").expect("it is there");
+    let begun = RefCell::new(None);
+    until("there is material", || {
+        *begun.borrow_mut() = key.gcm().begin().ok();
+        begun.borrow().is_some()
+    });
+    trial.order();
+    until("the refresh waits", || trial.nodes.iter().all(|node| node.material.is_refreshing()));
+    thread::sleep(after);
+    let done = begun.into_inner().expect("as above").encrypt(b"message");
+    trial.is_refreshed(&secrets);
+    done
+}
+
+#[test]
+fn a_request_that_has_begun_goes_on_while_a_refresh_waits_for_it() {
+    a_message_goes_on(Duration::ZERO).expect("served");
+}
+
+#[test]
+fn a_request_that_takes_long_ends_for_a_refresh() {
+    let error = a_message_goes_on(Duration::from_secs(4)).expect_err("the refresh waits no longer");
+    assert!(error.to_string().contains(REFRESHING), "{error}");
 }
 
 /// Under load a request may meet a refresh that takes longer than requests wait, and under protocols with
@@ -107,7 +159,7 @@ fn keys_are_made_and_deleted(protocol: &str, refreshes: usize) {
     let answers = thread::scope(|scope| {
         let making = scope.spawn(|| {
             let (client, mut answers) = (trial.client(), 0);
-            while !over.load(super::Relaxed) {
+            while !over.load(Relaxed) {
                 let ask = |ask: &dyn Fn() -> Result<()>| {
                     let began = Instant::now();
                     while let Err(e) = ask() {
@@ -130,7 +182,7 @@ fn keys_are_made_and_deleted(protocol: &str, refreshes: usize) {
             trial.order();
             trial.is_refreshed(&secrets);
         }
-        over.store(true, super::Relaxed);
+        over.store(true, Relaxed);
         making.join().expect("none was refused")
     });
     assert!(answers > 0);

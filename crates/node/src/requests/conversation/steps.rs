@@ -35,7 +35,7 @@ impl Serving<'_, '_> {
             None => self.connection.step(until),
         };
         let judged = received.and_then(|(step, digest)| {
-            self.service.material.context()?;
+            self.service.material.refuse_further_steps()?;
             self.context.refuse_outlived(&self.service.material)?;
             let blocks = admit(&step)?;
             if let Some(info) = paid_by {
