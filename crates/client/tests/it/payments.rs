@@ -387,6 +387,21 @@ fn so_many_guesses_are_answered_in_an_hour_whichever_nodes_serve_and_however_oft
     assert!(pay(&cluster.client(), &keys, &right()).is_err() || hour() > begun);
 }
 
+/// A PIN block that is not well formed fails, too, whichever key for verification comes with it.
+#[test]
+fn guesses_count_under_every_key_whose_data_are_guessed_at() {
+    let mut cluster = TestCluster::define(3, 1);
+    set_limit(&cluster, 12);
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let client = cluster.client();
+    let (keys, [_, other]) = (with_keys(&client, "one"), with_keys(&client, "two"));
+    let begun = hour();
+    guesses(&client, &keys);
+    let answered = guesses(&client, &[keys[0].clone(), other]);
+    assert!(answered == 0 || hour() > begun, "{answered}");
+}
+
 fn hour() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     now.as_secs() / 3600
