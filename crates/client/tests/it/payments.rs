@@ -426,6 +426,28 @@ fn a_log_has_the_names_of_the_keys_and_nothing_of_the_card() {
     }
 }
 
+#[test]
+fn a_log_has_the_blocks_that_one_key_paid_before_another_refused() {
+    let cluster: Arc<TestCluster> = TestCluster::shared();
+    let client = cluster.client();
+    let [pins, _] = with_keys(&client, "paid");
+    let few =
+        NewKey { budget_blocks: 2, ..for_payments("paid-little", "pin-verification-visa", "3des-ede2") };
+    client.import(few, &bytes(PVV_KEY)).expect("a key");
+    let keys = [pins, "paid-little".into()];
+    let refused = (0..4).find_map(|_| pay(&client, &keys, &right()).err()).expect("it has few blocks");
+    assert!(
+        matches!(&refused, Error::Refused { refusal, .. } if refusal.reason == Reason::Spent),
+        "{refused}"
+    );
+    for path in &cluster.local.nodes {
+        let log = std::fs::read_to_string(NodeDir::open(path).expect("its directory").audit_path());
+        let log = log.expect("it is there");
+        let last = log.lines().rfind(|line| line.contains("with=paid-little")).expect("there are some");
+        assert!(last.contains(r#""outcome":"spent""#) && last.contains(r#""blocks":1,"#), "{last}");
+    }
+}
+
 /// Prints how long commands take: run it alone, on a machine that does nothing else.
 #[test]
 #[ignore = "it measures"]
