@@ -43,10 +43,11 @@ pub trait Payment {
     /// formats, KSNs. Nothing of this is secret, so the text may say it.
     fn check(&self, keys: &[KeyFacts<'_>]) -> Result<(), String>;
 
-    /// Which of its keys counts it if it does not hold; `None` if it has no condition. Not only verifications
-    /// have one: a PIN that is translated shows by failing that its block was not well formed.
-    fn counted(&self) -> Option<usize> {
-        None
+    /// Which of its keys count it if it does not hold, by their places: all whose data take part in a
+    /// condition. None if it has no condition. Not only verifications have one: a PIN that is translated
+    /// shows by failing that its block was not well formed.
+    fn counted(&self) -> Vec<usize> {
+        Vec::new()
     }
 
     /// Whether it makes something for a card or its holder, which takes another right than checking.

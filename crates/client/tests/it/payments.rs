@@ -387,6 +387,21 @@ fn so_many_guesses_are_answered_in_an_hour_whichever_nodes_serve_and_however_oft
     assert!(pay(&cluster.client(), &keys, &right()).is_err() || hour() > begun);
 }
 
+/// A PIN block that is not well formed fails, too, whichever key for verification comes with it.
+#[test]
+fn guesses_count_under_every_key_whose_data_are_guessed_at() {
+    let mut cluster = TestCluster::define(3, 1);
+    set_limit(&cluster, 12);
+    (0..3).for_each(|node| cluster.restart(node));
+    cluster.wait_until_ready();
+    let client = cluster.client();
+    let (keys, [_, other]) = (with_keys(&client, "one"), with_keys(&client, "two"));
+    let begun = hour();
+    guesses(&client, &keys);
+    let answered = guesses(&client, &[keys[0].clone(), other]);
+    assert!(answered == 0 || hour() > begun, "{answered}");
+}
+
 fn hour() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     now.as_secs() / 3600
@@ -408,6 +423,28 @@ fn a_log_has_the_names_of_the_keys_and_nothing_of_the_card() {
             lines.iter().all(|line| line.contains("verify-pin") && !line.contains("334455")),
             "{lines:?}"
         );
+    }
+}
+
+#[test]
+fn a_log_has_the_blocks_that_one_key_paid_before_another_refused() {
+    let cluster: Arc<TestCluster> = TestCluster::shared();
+    let client = cluster.client();
+    let [pins, _] = with_keys(&client, "paid");
+    let few =
+        NewKey { budget_blocks: 2, ..for_payments("paid-little", "pin-verification-visa", "3des-ede2") };
+    client.import(few, &bytes(PVV_KEY)).expect("a key");
+    let keys = [pins, "paid-little".into()];
+    let refused = (0..4).find_map(|_| pay(&client, &keys, &right()).err()).expect("it has few blocks");
+    assert!(
+        matches!(&refused, Error::Refused { refusal, .. } if refusal.reason == Reason::Spent),
+        "{refused}"
+    );
+    for path in &cluster.local.nodes {
+        let log = std::fs::read_to_string(NodeDir::open(path).expect("its directory").audit_path());
+        let log = log.expect("it is there");
+        let last = log.lines().rfind(|line| line.contains("with=paid-little")).expect("there are some");
+        assert!(last.contains(r#""outcome":"spent""#) && last.contains(r#""blocks":1,"#), "{last}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Payment commands.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use polyclave_api::operations::{MAX_PAYMENTS, Pay};
@@ -53,12 +54,14 @@ impl Operation for Pay {
             return Err(malformed("a payment command without a key".into()));
         };
         let others: Vec<Other> = keys.map(|(key, blocks)| Other { key, blocks, computes: true }).collect();
-        let counted = first.payment().counted().and_then(|place| match place {
+        let mut accounts = BTreeSet::new();
+        let counted = first.payment().counted().into_iter().filter_map(|place| match place {
             0 => Some(&key),
             place => others.get(place - 1).map(|other| &other.key),
         });
         let attempt = |key: &Arc<StoredKey>| service.attempt(&key.info, self.commands.len() as u64);
-        let attempted = counted.map(attempt).transpose()?;
+        let attempted = counted.filter(|key| accounts.insert(key.info.account)).map(attempt);
+        let attempted = attempted.collect::<Result<_, _>>()?;
         let mode = modes::pay::Commands::new(self.commands.clone(), purposes, of_key, attempted);
         Ok(Box::new(Used::with(key, Box::new(mode), others)))
     }

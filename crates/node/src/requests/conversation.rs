@@ -107,7 +107,7 @@ fn try_serve(
     }
     let ready = ready.and_then(|context| {
         let _part = part("pay");
-        *blocks = admit_first(service, client, (&mut plan, paid), first.as_ref())?;
+        admit_first(service, client, (&mut plan, paid), first.as_ref(), blocks)?;
         Ok(context)
     });
     // The request was refused here. The other nodes' channel need not wait for it.
@@ -165,23 +165,26 @@ impl Paid {
     }
 }
 
-/// Checks the first step and charges its blocks, before the nodes compare it with the request. Returns the
-/// number of blocks that were paid for now.
+/// Checks the first step and charges its blocks, before the nodes compare it with the request. `now` is the
+/// number of blocks that were paid for now, also if a further key cannot pay.
 fn admit_first(
     service: &Service,
     client: &Client,
     (plan, paid): (&mut Plan, &mut Paid),
     first: Option<&Step>,
-) -> Result<u64, Refusal> {
-    let (mut before, mut now, mut all) = (std::mem::take(paid), 0, 0);
+    now: &mut u64,
+) -> Result<(), Refusal> {
+    let (mut before, mut all) = (std::mem::take(paid), 0);
     for (info, blocks) in plan.planned.blocks(first)? {
         let due = blocks - before.take(&info.id, blocks);
         service.pay((client, plan.asked.as_slice()), info, due, plan.request.serving)?;
         *paid.0.entry(info.id).or_default() += blocks;
-        (now, all) = (now + due, all + blocks);
+        *now += due;
+        all += blocks;
     }
     plan.paid = all;
-    Ok(now)
+    // A request that begins again has paid before. But its plan counted its commands anew.
+    if *now == 0 && all > 0 { service.protect(plan.request.serving) } else { Ok(()) }
 }
 
 impl<'a> Serving<'a, '_> {

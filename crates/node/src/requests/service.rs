@@ -125,15 +125,20 @@ impl Service {
         let of_key = asked.iter().filter(|asked| asked.key == info.properties.name);
         self.rules.charge(client, of_key, [0, blocks])?;
         match &self.of_all {
-            None => {
-                self.keys.pay(info, blocks)?;
-                self.rollback_guard.protect(serving)
-            }
-            // The budget is in the store that all nodes guard.
-            Some(OfAll { service, pair }) => {
+            None => self.keys.pay(info, blocks)?,
+            Some(OfAll { service, .. }) => {
                 service.keys.pay(info, blocks.saturating_mul(CHARGED_IN_STANDBY))?;
-                service.rollback_guard.protect(*pair)
             }
+        }
+        self.protect(serving)
+    }
+
+    /// Waits until enough other serving nodes hold the mark of what this node wrote down.
+    pub(crate) fn protect(&self, serving: PartySet) -> Result<(), Refusal> {
+        match &self.of_all {
+            None => self.rollback_guard.protect(serving),
+            // Budgets are in the store that all nodes guard.
+            Some(OfAll { service, pair }) => service.rollback_guard.protect(*pair),
         }
     }
 }

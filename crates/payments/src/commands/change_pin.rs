@@ -58,8 +58,8 @@ impl Payment for ChangePin {
         self.script().check()
     }
 
-    fn counted(&self) -> Option<usize> {
-        Some(0)
+    fn counted(&self) -> Vec<usize> {
+        vec![0]
     }
 
     fn issues(&self) -> bool {

@@ -64,8 +64,9 @@ impl Payment for ChangePinVisa {
         self.script().check()
     }
 
-    fn counted(&self) -> Option<usize> {
-        Some(0)
+    fn counted(&self) -> Vec<usize> {
+        // The blocks of the new PIN and of the current one.
+        [0].into_iter().chain(self.current.as_ref().map(|_| 4)).collect()
     }
 
     fn issues(&self) -> bool {

@@ -85,8 +85,8 @@ impl Payment for GeneratePinReference {
         }
     }
 
-    fn counted(&self) -> Option<usize> {
-        Some(1)
+    fn counted(&self) -> Vec<usize> {
+        vec![0, 1]
     }
 
     fn issues(&self) -> bool {

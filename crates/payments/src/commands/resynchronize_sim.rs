@@ -34,8 +34,8 @@ impl Payment for ResynchronizeSim {
         check_roles(&self.roles(), keys)
     }
 
-    fn counted(&self) -> Option<usize> {
-        Some(0)
+    fn counted(&self) -> Vec<usize> {
+        vec![0]
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {

@@ -50,8 +50,8 @@ impl Payment for TranslatePin {
         self.outgoing.check(&keys[1])
     }
 
-    fn counted(&self) -> Option<usize> {
-        Some(0)
+    fn counted(&self) -> Vec<usize> {
+        vec![0]
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {

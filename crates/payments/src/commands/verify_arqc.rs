@@ -98,8 +98,8 @@ impl Payment for VerifyArqc {
         }
     }
 
-    fn counted(&self) -> Option<usize> {
-        Some(0)
+    fn counted(&self) -> Vec<usize> {
+        vec![0]
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {

@@ -32,8 +32,8 @@ impl Payment for VerifyMac {
         self.input.check_length(&keys[0], self.mac.len())
     }
 
-    fn counted(&self) -> Option<usize> {
-        Some(0)
+    fn counted(&self) -> Vec<usize> {
+        vec![0]
     }
 
     fn circuit_name(&self, keys: &[KeyFacts<'_>]) -> String {

@@ -36,8 +36,8 @@ impl Payment for VerifyPin {
         self.reference.check(&self.pan, self.pin.format)
     }
 
-    fn counted(&self) -> Option<usize> {
-        Some(1)
+    fn counted(&self) -> Vec<usize> {
+        vec![0, 1]
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {

@@ -43,8 +43,8 @@ impl Payment for VerifyScriptMac {
         self.script().check(self.mac.len())
     }
 
-    fn counted(&self) -> Option<usize> {
-        Some(0)
+    fn counted(&self) -> Vec<usize> {
+        vec![0]
     }
 
     fn circuit_name(&self, _: &[KeyFacts<'_>]) -> String {

@@ -34,8 +34,8 @@ pub(crate) struct Commands {
     purposes: Vec<Purpose>,
     /// Blocks that the first key pays.
     blocks: u64,
-    /// If they have a condition.
-    attempted: Option<Attempted>,
+    /// Under each key that counts them, if they have a condition.
+    attempted: Vec<Attempted>,
     asked: bool,
     /// The answers of the commands that hold.
     answers: Option<AnyShared>,
@@ -77,7 +77,7 @@ impl Commands {
         commands: Vec<Command>,
         purposes: Vec<Purpose>,
         blocks: u64,
-        attempted: Option<Attempted>,
+        attempted: Vec<Attempted>,
     ) -> Commands {
         Commands { commands, purposes, blocks, attempted, asked: false, answers: None }
     }
@@ -127,8 +127,10 @@ impl Commands {
             Some(check) => {
                 let check = at.protocol.elements(&check, at.net)?;
                 // Nothing was told so far. What ends before, such as for lack of material, has not failed.
-                let uncounted = || Error::misuse("a command with a condition that no key counts");
-                self.attempted.as_mut().ok_or_else(uncounted)?.begin();
+                if self.attempted.is_empty() {
+                    return Err(Error::misuse("a command with a condition that no key counts"));
+                }
+                self.attempted.iter_mut().for_each(Attempted::begin);
                 at.protocol.arithmetic().are_zero(&check, at.net)?
             }
             None => vec![true; lanes],
