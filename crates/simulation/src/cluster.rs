@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use polyclave_client::Client;
-use polyclave_config::{ClientDir, NodeDir, StockSettings};
+use polyclave_config::{Card, ClientDir, NodeDir, StockSettings};
 use polyclave_node::local::{Local, create};
 use polyclave_node::{Cheat, Running};
 
@@ -32,6 +32,8 @@ pub struct Kind {
     pub needs_all: bool,
     /// Whether the protocol withstands a node that cheats.
     pub has_checks: bool,
+    /// Whether any two nodes go on while the third one is away.
+    pub standby: bool,
 }
 
 /// One node, as its keeper knows it.
@@ -57,6 +59,7 @@ impl Cluster {
     /// Makes the directories, and starts nothing. After so many days, if that is given, a refresh is due.
     pub fn define(dir: &Path, kind: Kind, refresh_days: Option<u32>) -> Result<Cluster> {
         let local = create(&dir.join("cluster"), kind.protocol, kind.nodes, 1).context("a new cluster")?;
+        local.change_cluster(|file| Ok::<(), anyhow::Error>(file.set_standby(kind.standby)?))?;
         for path in &local.nodes {
             let mut node = NodeDir::open(path)?;
             let mut settings = node.settings().clone();
@@ -145,6 +148,11 @@ impl Cluster {
     /// A client that may do everything, on the machine of the calling thread.
     pub fn client(&self) -> Result<Client> {
         client(&self.local.client)
+    }
+
+    /// Gives all nodes and the client a file with another card of a node. Nodes use it from their next start.
+    pub fn update(&self, card: Card) -> Result<()> {
+        self.local.change_cluster(|file| Ok(file.update(card)?))
     }
 
     /// Where the client's directory is.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use polyclave_simulation::cluster::Kind;
-use polyclave_simulation::life::{Plan, live};
+use polyclave_simulation::life::{Disaster, Plan, live};
 use polyclave_simulation::machines::{most_waits, simulate};
 
 /// Lets clusters live under seeds, each in a process of its own. A seed that fails is named.
@@ -39,6 +39,12 @@ struct Options {
     /// Nothing goes wrong
     #[arg(long)]
     calm: bool,
+    /// What goes wrong every second time
+    #[arg(long)]
+    favour: Option<Disaster>,
+    /// No pair of nodes goes on while the third one is away, where the protocol has that
+    #[arg(long)]
+    no_standby: bool,
     /// Syncs of disks do nothing: lives must fail
     #[arg(long)]
     disks_lie: bool,
@@ -50,15 +56,36 @@ struct Options {
     log: bool,
 }
 
-/// What lives are lived with. Seeds choose among all but the last: it has standby pairs, so its lives take
-/// minutes.
+/// What lives are lived with. Seeds choose among all but the last, whose standby pairs take several times as
+/// much of a processor.
 const KINDS: [Kind; 6] = [
-    Kind { protocol: "shamir", needs_all: true, nodes: 3, stock: 64, has_checks: false },
-    Kind { protocol: "replicated", needs_all: true, nodes: 3, stock: 64, has_checks: false },
-    Kind { protocol: "replicated-four", needs_all: false, nodes: 4, stock: 64, has_checks: true },
-    Kind { protocol: "spdz-tower", needs_all: true, nodes: 2, stock: 8, has_checks: true },
-    Kind { protocol: "shamir-active", needs_all: false, nodes: 4, stock: 8, has_checks: true },
-    Kind { protocol: "replicated-active", needs_all: false, nodes: 3, stock: 64, has_checks: true },
+    Kind { protocol: "shamir", needs_all: true, nodes: 3, stock: 64, has_checks: false, standby: false },
+    Kind { protocol: "replicated", needs_all: true, nodes: 3, stock: 64, has_checks: false, standby: false },
+    Kind {
+        protocol: "replicated-four",
+        needs_all: false,
+        nodes: 4,
+        stock: 64,
+        has_checks: true,
+        standby: false,
+    },
+    Kind { protocol: "spdz-tower", needs_all: true, nodes: 2, stock: 8, has_checks: true, standby: false },
+    Kind {
+        protocol: "shamir-active",
+        needs_all: false,
+        nodes: 4,
+        stock: 8,
+        has_checks: true,
+        standby: false,
+    },
+    Kind {
+        protocol: "replicated-active",
+        needs_all: false,
+        nodes: 3,
+        stock: 8,
+        has_checks: true,
+        standby: true,
+    },
 ];
 const CHOSEN: u64 = 5;
 
@@ -97,13 +124,15 @@ fn one(seed: u64, options: &Options) -> Result<ExitCode> {
         Some(name) => KINDS.iter().find(|kind| kind.protocol == name).context("no such protocol here")?,
         None => &KINDS[(seed % CHOSEN) as usize],
     };
+    let kind = Kind { standby: kind.standby && !options.no_standby, ..*kind };
     let plan = Plan {
-        kind: *kind,
+        kind,
         length: Duration::from_secs(options.minutes * 60),
         nights: options.nights,
         clients: options.clients,
         pause: Duration::from_secs(options.pause),
         disasters: !options.calm,
+        favoured: options.favour,
         disks_lie: options.disks_lie,
     };
     let dir = tempfile::tempdir()?;

@@ -1,5 +1,7 @@
 //! The life of a cluster: clients that use keys, operators, and disasters, against a model of what must hold.
 
+mod backups;
+mod certificates;
 mod chance;
 mod cheats;
 mod check;
@@ -27,7 +29,7 @@ use chance::{log, random_time};
 use disasters::Disasters;
 use model::Model;
 use operators::Operators;
-pub use plan::{Outcome, Plan};
+pub use plan::{Disaster, Outcome, Plan};
 
 /// How long nodes may take until they serve again once nothing is wrong any more.
 const RECOVERY: Duration = Duration::from_secs(1_800);
@@ -52,7 +54,7 @@ pub fn live(dir: &Path, plan: Plan) -> Result<Outcome> {
     }
     let mut disasters = Disasters::default();
     recover(&cluster, &mut disasters.operators)?;
-    let model = Arc::new(Mutex::new(Model::default()));
+    let model = Arc::new(Mutex::new(Model::new(plan.kind.standby)));
     let (mut nights, day) = (plan.nights, plan.length / (plan.nights + 1));
     let until = elapsed() + plan.length;
     for number in 0..plan.clients {
@@ -71,9 +73,9 @@ pub fn live(dir: &Path, plan: Plan) -> Result<Outcome> {
             nights -= 1;
         }
         if plan.disasters {
-            disasters.next(&mut cluster, &model)?;
-        } else if plan.nights == 0 {
-            disasters.operators.order_refresh(&cluster);
+            disasters.next(&mut cluster, &model, plan.favoured)?;
+        } else {
+            disasters.go_on(&cluster, plan.nights == 0);
         }
         if let Some(broken) = &model.lock().broken {
             bail!("after {:?}: {broken}", elapsed());

@@ -112,7 +112,8 @@ impl<'m> User<'m> {
                 let known = &self.model.lock().keys;
                 let is_in_use = known.get(key).is_some_and(Known::is_in_use);
                 match refusal.reason {
-                    Reason::Spent => {}
+                    // While keys are refreshed, no material is made.
+                    Reason::Spent | Reason::OutOfMaterial => {}
                     Reason::NoSuchKey | Reason::NotForThis | Reason::Key if !is_in_use => {}
                     _ => ensure!(!self.is_calm, "though nothing is wrong: {error}"),
                 }
@@ -136,6 +137,10 @@ impl<'m> User<'m> {
             if self.is_calm && !is_gcm(key) {
                 model.note_spent_exactly(key, BLOCKS)?;
             }
+        } else if result.is_err()
+            && let Some(known) = self.model.lock().keys.get_mut(key)
+        {
+            known.failed += 1;
         }
         self.attempt(key, result)
     }

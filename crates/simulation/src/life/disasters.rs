@@ -4,17 +4,61 @@ use anyhow::Result;
 use parking_lot::Mutex;
 
 use super::chance::{log, once_in, random};
-use super::cheats;
 use super::copies::Copies;
 use super::model::Model;
 use super::moves::move_all;
 use super::operators::Operators;
+use super::plan::Disaster;
 use super::traps::Trap;
+use super::{backups, certificates, cheats};
 use crate::cluster::Cluster;
 use crate::machines::clock::set_skew;
 use crate::machines::disk::{Room, crash_after_syncs, set_room};
 use crate::machines::net::{cut, slow_down};
 use crate::machines::world::{self, Machine};
+
+/// About so many times a node syncs its disk in a refresh.
+const SYNCS_OF_REFRESH: u64 = 10;
+/// How much longer a way takes at most where nothing goes wrong, in nanoseconds.
+const SLOW: u64 = 20_000_000;
+
+/// How often each is chosen among them all.
+const WEIGHTS: [(Disaster, u64); 20] = [
+    (Disaster::Crash, 3),
+    (Disaster::CrashAtSync, 3),
+    (Disaster::Cut, 3),
+    (Disaster::Slow, 3),
+    (Disaster::PowerLoss, 3),
+    (Disaster::Restart, 3),
+    (Disaster::WrongClock, 3),
+    (Disaster::FullDisk, 3),
+    (Disaster::Refresh, 3),
+    (Disaster::Copy, 3),
+    (Disaster::OldCopies, 3),
+    (Disaster::Cheat, 3),
+    (Disaster::ClockJump, 3),
+    (Disaster::Move, 1),
+    (Disaster::OldCopyAfterUse, 3),
+    (Disaster::CrashInDeletion, 3),
+    (Disaster::CrashInRefresh, 3),
+    (Disaster::NewCertificate, 1),
+    (Disaster::LostDisk, 1),
+    (Disaster::None, 14),
+];
+
+/// Which one happens next.
+fn kind(favoured: Option<Disaster>) -> Disaster {
+    if let Some(favoured) = favoured.filter(|_| once_in(2)) {
+        return favoured;
+    }
+    let mut left = random(WEIGHTS.iter().map(|(_, weight)| weight).sum());
+    let chosen = WEIGHTS.iter().find(|(_, weight)| {
+        let is_it = left < *weight;
+        left = left.saturating_sub(*weight);
+        is_it
+    });
+    chosen.map_or(Disaster::None, |(kind, _)| *kind)
+}
 
 /// What goes wrong.
 #[derive(Default)]
@@ -34,39 +78,44 @@ pub(super) struct Disasters {
 }
 
 impl Disasters {
-    /// The next one. An error says what did not hold.
-    pub(super) fn next(&mut self, cluster: &mut Cluster, model: &Mutex<Model>) -> Result<()> {
+    /// The next one, which is often the favoured one. An error says what did not hold.
+    pub(super) fn next(
+        &mut self,
+        cluster: &mut Cluster,
+        model: &Mutex<Model>,
+        favoured: Option<Disaster>,
+    ) -> Result<()> {
         self.copies.note(cluster, model.lock().made_after);
         let node = random(cluster.nodes() as u64) as usize;
         let other = (node + 1) % cluster.nodes();
         let (a, b) = (cluster.machine(node), cluster.machine(other));
-        match random(20) {
-            0 => {
+        match kind(favoured) {
+            Disaster::Crash => {
                 self.up_again(cluster, model);
                 log(&format!("node {node} crashes"));
                 cluster.crash(node);
                 self.down = Some(node);
             }
-            1 => {
+            Disaster::CrashAtSync => {
                 self.up_again(cluster, model);
                 let syncs = random(40) + 1;
                 log(&format!("node {node} will crash at its {syncs}th sync"));
                 crash_after_syncs(a, syncs);
                 self.down = Some(node);
             }
-            2 => {
+            Disaster::Cut => {
                 self.mend(cluster, model);
                 log(&format!("{a:?} and {b:?} are cut off from each other"));
                 cut(a, b, true);
                 model.lock().outcome.cuts += 1;
                 self.cut = Some((a, b));
             }
-            3 => {
+            Disaster::Slow => {
                 // Seldom so far that nodes under `replicated-active` use circuits.
                 let longest = if once_in(8) { 50_000_000 } else { 2_000_000 };
                 slow_down(a, b, random(longest));
             }
-            4 => {
+            Disaster::PowerLoss => {
                 self.up_again(cluster, model);
                 log("all nodes lose power");
                 for node in 0..cluster.nodes() {
@@ -76,7 +125,7 @@ impl Disasters {
                     cluster.start(node);
                 }
             }
-            5 => {
+            Disaster::Restart => {
                 self.up_again(cluster, model);
                 log(&format!("node {node} is stopped and started"));
                 cluster.stop(node);
@@ -85,8 +134,8 @@ impl Disasters {
                 }
                 cluster.start(node);
             }
-            6 => set_skew(a, random(400) as i64 - 200),
-            7 => {
+            Disaster::WrongClock => set_skew(a, random(400) as i64 - 200),
+            Disaster::FullDisk => {
                 self.mend(cluster, model);
                 let room = if once_in(2) { Room::ForOldFiles } else { Room::None };
                 log(&format!("the disk of node {node} is full: {room:?}"));
@@ -94,15 +143,15 @@ impl Disasters {
                 model.lock().outcome.full += 1;
                 self.full = Some(a);
             }
-            8 => self.operators.order_refresh(cluster),
-            9 if once_in(2) => self.copies.make_all(cluster)?,
-            9 => self.copies.make(cluster, node)?,
-            10 => {
+            Disaster::Refresh => self.operators.order_refresh(cluster),
+            Disaster::Copy if once_in(2) => self.copies.make_all(cluster)?,
+            Disaster::Copy => self.copies.make(cluster, node)?,
+            Disaster::OldCopies => {
                 self.mend(cluster, model);
                 self.up_again(cluster, model);
                 model.lock().outcome.old_copies += self.copies.put_back(cluster)?;
             }
-            11 => {
+            Disaster::Cheat => {
                 self.mend(cluster, model);
                 self.up_again(cluster, model);
                 let how = cheats::any(cluster.kind.has_checks);
@@ -112,15 +161,16 @@ impl Disasters {
                 cluster.start_as(node, Some(how));
                 self.cheater = Some(node);
                 self.operators.know_of_cheats = true;
+                cheats::let_clients_meet(cluster);
             }
-            12 => {
+            Disaster::ClockJump => {
                 self.mend(cluster, model);
                 let days = [-400, -2, 2, 400][random(4) as usize];
                 log(&format!("the clock of node {node} jumps by {days} days"));
                 set_skew(a, days * 86_400);
                 self.astray = Some(a);
             }
-            13 if once_in(3) => {
+            Disaster::Move => {
                 self.mend(cluster, model);
                 self.up_again(cluster, model);
                 move_all(cluster)?;
@@ -128,12 +178,12 @@ impl Disasters {
                 model.outcome.moves += 1;
                 model.cluster += 1;
             }
-            14 if cluster.kind.needs_all => {
+            Disaster::OldCopyAfterUse if cluster.kind.needs_all => {
                 self.mend(cluster, model);
                 self.up_again(cluster, model);
                 model.lock().outcome.old_copies += self.copies.put_back_after_use(cluster, node, model)?;
             }
-            15 => {
+            Disaster::CrashInDeletion => {
                 self.up_again(cluster, model);
                 let syncs = random(6) + 1;
                 log(&format!("node {node} will crash at the {syncs}th sync after the next deletion begins"));
@@ -141,12 +191,45 @@ impl Disasters {
                 self.down = Some(node);
                 self.operators.order_refresh(cluster);
             }
-            _ => {
+            Disaster::CrashInRefresh => {
+                self.mend(cluster, model);
+                self.up_again(cluster, model);
+                if self.operators.order_refresh_everywhere(cluster) {
+                    let syncs = random(SYNCS_OF_REFRESH) + 1;
+                    log(&format!("node {node} will crash at the {syncs}th sync after the last order"));
+                    crash_after_syncs(a, syncs);
+                    self.down = Some(node);
+                }
+            }
+            Disaster::NewCertificate => {
+                self.mend(cluster, model);
+                self.up_again(cluster, model);
+                certificates::renew(cluster, node, model)?;
+                model.lock().outcome.renewed += 1;
+            }
+            Disaster::LostDisk => {
+                self.mend(cluster, model);
+                self.up_again(cluster, model);
+                backups::lose_and_restore(cluster, node)?;
+                model.lock().outcome.restored += 1;
+            }
+            Disaster::OldCopyAfterUse | Disaster::None => {
                 self.mend(cluster, model);
                 self.up_again(cluster, model);
             }
         }
         Ok(())
+    }
+
+    /// What happens where nothing goes wrong: links are slow for a while, so that requests meet a refresh at
+    /// one node and not at another. Keys are refreshed all the time, or by the settings.
+    pub(super) fn go_on(&mut self, cluster: &Cluster, refreshes: bool) {
+        let node = random(cluster.nodes() as u64) as usize;
+        slow_down(cluster.machine(node), cluster.machine((node + 1) % cluster.nodes()), random(SLOW));
+        if refreshes {
+            self.operators.is_calm = true;
+            self.operators.order_refresh(cluster);
+        }
     }
 
     fn mend(&mut self, cluster: &mut Cluster, model: &Mutex<Model>) {

@@ -52,6 +52,8 @@ pub(super) struct Version {
     pub(super) spent: u64,
     /// In `gcm`: texts, and messages.
     pub(super) messages: Vec<Message>,
+    /// Those of them that were made when a node may have cheated, by their places.
+    doubtful: Vec<usize>,
 }
 
 /// What is known of a key.
@@ -63,6 +65,15 @@ pub(super) struct Known {
     blocks: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Uses that were asked for since it was made.
     pub(super) asked: u64,
+    /// Uses that failed for another reason than the budget, and may have been paid for.
+    pub(super) failed: u64,
+}
+
+impl Version {
+    fn to_read(&self) -> impl Iterator<Item = Message> {
+        let places = (0..self.messages.len()).filter(|at| *at == 0 || self.doubtful.contains(at));
+        places.map(|at| self.messages[at].clone())
+    }
 }
 
 /// Everything that must hold.
@@ -77,6 +88,8 @@ pub(super) struct Model {
     pub(super) cluster: u64,
     /// What a client springs.
     pub(super) trap: Option<Trap>,
+    /// Whether two nodes go on while the third one is away: blocks are charged twice then.
+    has_pairs: bool,
     is_cheating: bool,
     /// When a node last ceased to cheat.
     cheated: Option<Duration>,
@@ -143,11 +156,12 @@ impl Known {
         names && self.versions.values().all(|version| version.stage == Stage::InUse)
     }
 
-    /// A text and a message of each version that must be readable whenever all nodes serve.
+    /// Texts and messages that must be readable whenever all nodes serve: the first one of each version, and
+    /// all that were made when a node may have cheated.
     pub(super) fn messages_to_read(&self, name: &str) -> Vec<(u32, Message)> {
         let versions =
             self.versions.iter().filter(|(_, it)| self.must_work(name) && it.stage <= Stage::Retired);
-        versions.filter_map(|(number, it)| Some((*number, it.messages.first()?.clone()))).collect()
+        versions.flat_map(|(number, it)| it.to_read().map(|message| (*number, message))).collect()
     }
 
     /// So many blocks were answered for under a name.
@@ -169,6 +183,11 @@ impl Known {
 const AFTER_CHEATS: Duration = Duration::from_secs(300);
 
 impl Model {
+    /// A model of a cluster in which two nodes go on while the third one is away, or not.
+    pub(super) fn new(has_pairs: bool) -> Model {
+        Model { has_pairs, ..Model::default() }
+    }
+
     /// A node begins to cheat, or ceases to.
     pub(super) fn cheats(&mut self, begins: bool) {
         self.outcome.cheats += u64::from(begins);
@@ -209,10 +228,13 @@ impl Model {
         ensure!(stage < Stage::Retired, "a message was encrypted under a version that was retired");
         let nonce = (key.to_string(), version, message[..12].to_vec());
         ensure!(self.nonces.insert(nonce, ()).is_none(), "a nonce was used twice");
+        let is_doubtful = self.may_notice_cheats();
         let Some(known) = self.keys.get_mut(key) else { return Ok(()) };
         // At least: what else a message costs is not modelled.
         known.spend(key, version, 1)?;
-        known.versions.entry(version).or_default().messages.push((text, message));
+        let version = known.versions.entry(version).or_default();
+        version.doubtful.extend(is_doubtful.then_some(version.messages.len()));
+        version.messages.push((text, message));
         Ok(())
     }
 
@@ -226,7 +248,8 @@ impl Model {
     /// A use of so many blocks in `ecb` was refused because the budget is spent, though nothing has gone
     /// wrong: each use was paid for once.
     pub(super) fn note_spent_exactly(&self, key: &str, blocks: u64) -> Result<()> {
-        let Some(known) = self.keys.get(key).filter(|known| known.names.len() == 1) else { return Ok(()) };
+        let is_exact = |known: &&Known| known.names.len() == 1 && known.failed == 0 && !self.has_pairs;
+        let Some(known) = self.keys.get(key).filter(is_exact) else { return Ok(()) };
         let spent = known.versions.get(&1).map_or(0, |version| version.spent);
         let budget = known.names.get(key).map_or(0, |name| name.budget);
         ensure!(
@@ -239,16 +262,18 @@ impl Model {
     /// A use was refused because the budget is spent. A node pays for each attempt, and what it has paid
     /// ahead is lost when it crashes.
     pub(super) fn note_spent(&self, key: &str, name: &str, crashes: u64) -> Result<()> {
-        /// How often a use is begun at most, as long as nothing crashes.
-        const ATTEMPTS: u64 = 4;
+        /// How often a client begins a use at most, as long as nothing crashes (`MAX_TRIES` in its library):
+        /// it does so while a node is not readmitted.
+        const ATTEMPTS: u64 = 6;
         let Some(known) = self.keys.get(key).filter(|known| known.names.len() == 1) else { return Ok(()) };
         // Where one cheats, more may be paid for nothing.
         if self.cheated.is_some() {
             return Ok(());
         }
         let budget = known.names.get(name).map_or(0, |name| name.budget);
+        let charged = if self.has_pairs { 2 * BLOCKS } else { BLOCKS };
         ensure!(
-            ATTEMPTS * BLOCKS * (known.asked + crashes) >= budget,
+            ATTEMPTS * charged * (known.asked + crashes) >= budget,
             "a budget of {budget} is spent after {} uses and {crashes} crashes",
             known.asked
         );
@@ -330,6 +355,23 @@ mod tests {
         block(&mut model, "key", 1, 7).expect("one");
         model.note_spent_exactly("key", 1).expect_err("one is left");
         model.note_spent_exactly("key", 2).expect("two are not");
+        model.keys.get_mut("key").expect("known").failed = 1;
+        model.note_spent_exactly("key", 1).expect("another use failed that may have been paid for");
+    }
+
+    #[test]
+    fn all_messages_that_were_made_when_a_node_cheated_are_read_at_the_end() {
+        let mut model = known(SMALL);
+        let mut make = |first, cheats| {
+            model.is_cheating = cheats;
+            message(&mut model, Stage::InUse, 1, first).expect("made");
+        };
+        for (first, cheats) in [(1, false), (2, false), (3, true), (4, false), (5, true)] {
+            make(first, cheats);
+        }
+        let to_read = model.keys["key"].messages_to_read("key");
+        let first: Vec<u8> = to_read.iter().map(|(_, (_, message))| message[0]).collect();
+        assert_eq!(first, [1, 3, 5]);
     }
 
     #[test]

@@ -18,10 +18,14 @@ use crate::machines::world::{Machine, spawn_on};
 
 /// The machines of operators begin here.
 const OPERATORS: u16 = 200;
-/// How far apart the orders of one refresh are at most.
+/// How far apart the orders of one refresh are at most, and where nothing goes wrong.
 const APART: Duration = Duration::from_secs(60);
+const APART_IN_CALM: Duration = Duration::from_secs(4);
 /// After how long an order is given again that did not reach a node.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// How soon the last order is noticed.
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// After how many looks, one a second, operators order what others have ordered and what does not begin.
 const LOOKS: u32 = 30;
@@ -34,6 +38,8 @@ pub(super) struct Operators {
     begun: u64,
     /// Whether a node has cheated: then operators accept that it may have guessed at a MAC key.
     pub(super) know_of_cheats: bool,
+    /// Whether nothing goes wrong, and orders come soon after each other.
+    pub(super) is_calm: bool,
 }
 
 impl Operators {
@@ -49,8 +55,9 @@ impl Operators {
         for node in 0..cluster.nodes() {
             let (path, ordered) = (cluster.dir(node), self.ordered.clone());
             let know_of_cheats = self.know_of_cheats;
+            let apart = if self.is_calm { APART_IN_CALM } else { APART };
             spawn_on(Machine(OPERATORS + node as u16), move || {
-                sleep(random_time(APART));
+                sleep(random_time(apart));
                 let before = loop {
                     match order_one(&path, know_of_cheats) {
                         Ok(Some(before)) => break before,
@@ -62,6 +69,20 @@ impl Operators {
                 ordered.lock().insert(node, before);
             });
         }
+    }
+
+    /// Every operator orders a refresh. Returns at the moment when the last one has, after which the refresh
+    /// begins; false if that takes too long.
+    pub(super) fn order_refresh_everywhere(&mut self, cluster: &Cluster) -> bool {
+        self.order_refresh(cluster);
+        let until = elapsed() + 2 * APART;
+        while self.ordered.lock().len() < cluster.nodes() {
+            if elapsed() > until {
+                return false;
+            }
+            sleep(MOMENT);
+        }
+        true
     }
 
     /// Orders a refresh at all nodes if one of them is under quarantine and none is ordered.
