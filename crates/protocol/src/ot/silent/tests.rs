@@ -104,7 +104,7 @@ fn words_are_the_sums_of_their_blocks() {
         for (i, (sum, first)) in sums.iter().zip([7, 9]).enumerate() {
             let blocks = &blocks[at + i * width..][..width];
             // Horner's rule, a bit at a time, with X^64 = X^4 + X^3 + X + 1.
-            let times_x = |x: u64| x << 1 ^ (x >> 63) * 0b11011;
+            let times_x = |x: u64| (x << 1) ^ ((x >> 63) * 0b11011);
             let word = blocks.iter().rev().fold(0, |sum, block| times_x(sum) ^ *block as u64);
             assert_eq!(*sum, word ^ first, "width {width}");
         }
