@@ -61,8 +61,7 @@ impl Codes {
             ));
         }
         let counter = |i: usize| (i as u32).to_be_bytes()[4 - usize::from(counter_bits) / 8..].to_vec();
-        let messages: Vec<Vec<u8>> =
-            (1..=codes).map(|i| [before, &counter(i), after].concat()).collect();
+        let messages: Vec<Vec<u8>> = (1..=codes).map(|i| [before, &counter(i), after].concat()).collect();
         let before = |i: usize| if chained && i > 0 { prf.code_bytes() } else { 0 };
         let lengths = messages.iter().enumerate().map(|(i, message)| before(i) + message.len());
         let blocks = lengths.map(|bytes| prf.blocks(bytes)).sum();
