@@ -154,7 +154,9 @@ fn keys_of_every_cipher_are_those_of_another_program() {
         let counters =
             [0, 53, 54, 109, 110, 200].map(|given| counter(&data(given / 2), 16, &data(given.div_ceil(2))));
         let infos = [0, 22, 23, 46, 47, 62, 63].map(|given| expand(&data(given)));
-        for (i, how) in counters.into_iter().chain(infos).enumerate() {
+        // Every length with the first base; with the others some, since each takes two keys.
+        let some = |i: &usize| number == 0 || [4, 7, 12].contains(i);
+        for (i, how) in counters.into_iter().chain(infos).enumerate().filter(|(i, _)| some(i)) {
             let child = key(&format!("{base}-child-{i}"), cipher, &modes);
             let child = client.derive(&base, child, how.clone()).expect("derived");
             let expected = of_another_program(hash, &secret, &how, len);
