@@ -1,6 +1,6 @@
 //! `node.toml`: the settings of one node.
 
-use polyclave_protocol::ot::Transfers;
+use polyclave_protocol::stock::Transfers;
 use serde::{Deserialize, Serialize};
 
 use crate::card::{MAX_WORKERS, check_address};

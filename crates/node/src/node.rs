@@ -12,10 +12,9 @@ use polyclave_config::{Card, Cluster, NodeDir, NodeLimits, Role};
 use polyclave_protocol::Error;
 use polyclave_protocol::any::AnyServiceConfig;
 use polyclave_protocol::catalog;
-use polyclave_protocol::ot::Transfers;
 use polyclave_protocol::protocol::ProtocolConfig;
 use polyclave_protocol::service::ServiceConfig;
-use polyclave_protocol::stock::Levels;
+use polyclave_protocol::stock::{Levels, Transfers};
 use polyclave_store::{Quarantine, Secret, Store};
 use polyclave_transport::{Admits, Identity, Limits, Mesh, Node as Address, Reception};
 

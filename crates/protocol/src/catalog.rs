@@ -5,7 +5,7 @@ use parking_lot::RwLock;
 
 use crate::interface::any::AnyServiceConfig;
 use crate::interface::descriptor::Descriptor;
-use crate::ot::Transfers;
+use crate::interface::stock::Transfers;
 use crate::{Error, Result, replicated, shamir, spdz, tinytable};
 
 /// Those of this crate, in the order in which they are listed.

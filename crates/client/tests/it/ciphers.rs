@@ -5,8 +5,8 @@ use polyclave_cipher::{AnyMap, Cells, Cipher, Direction, catalog, cleartext, com
 use polyclave_client::{Client, Error, Padding};
 use polyclave_config::StockSettings;
 use polyclave_protocol::catalog as protocols;
-use polyclave_protocol::ot::Transfers;
 use polyclave_protocol::protocol::Adversary;
+use polyclave_protocol::stock::Transfers;
 
 use crate::common::messages::{ctr, unctr};
 use crate::common::{TestCluster, active, data, key};

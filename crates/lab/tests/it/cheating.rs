@@ -13,7 +13,7 @@ use polyclave_config::{ClientDir, NodeDir, NodeSettings, StockSettings};
 use polyclave_node::admin::{Answer, Instruction, order};
 use polyclave_node::local::{Local, create};
 use polyclave_protocol::Party;
-use polyclave_protocol::ot::Transfers;
+use polyclave_protocol::stock::Transfers;
 
 /// FIPS-197, C.1.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";

@@ -8,8 +8,7 @@ use std::str::FromStr;
 
 use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::interface::protocol::Adversary;
-use crate::interface::stock::Levels;
-use crate::ot::Transfers;
+use crate::interface::stock::{Levels, Transfers};
 use crate::{Error, Result};
 
 /// One protocol, as users choose it.

@@ -9,6 +9,19 @@ use zeroize::Zeroizing;
 use crate::Result;
 use crate::interface::net::Net;
 
+/// What the transfers behind material are good at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transfers {
+    /// Little computation.
+    #[default]
+    Quick,
+    /// Few bytes.
+    Small,
+    /// The fewest bytes, under one assumption more: [`Silent`](crate::ot::Silent).
+    Silent,
+}
+
 /// A kind of material: items of one size, which are used one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {

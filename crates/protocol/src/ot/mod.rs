@@ -90,6 +90,7 @@ use zeroize::Zeroizing;
 use crate::coins;
 use crate::interface::descriptor::Choice;
 use crate::interface::net::Net;
+use crate::interface::stock::Transfers;
 use crate::retirement::Retirement;
 use crate::{Error, Party, PartySet, Result};
 use blocks::Pool;
@@ -126,23 +127,9 @@ pub struct Means {
     pub silent: bool,
 }
 
-/// What transfers of nodes are good at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Transfers {
-    /// Little computation.
-    #[default]
-    Quick,
-    /// Few bytes.
-    Small,
-    /// The fewest bytes, under one assumption more: [`Silent`].
-    Silent,
-}
-
-impl Transfers {
-    /// How they are made.
-    pub(crate) fn means(self) -> Means {
-        match self {
+impl From<Transfers> for Means {
+    fn from(transfers: Transfers) -> Means {
+        match transfers {
             Transfers::Quick => EXPANSION.into(),
             Transfers::Small => SMALL.into(),
             // What a batch takes from extension is little.

@@ -9,8 +9,8 @@ use crate::Result;
 use crate::interface::any::{AnyProtocolConfig, AnyServiceConfig};
 use crate::interface::descriptor::{Choice, Descriptor, Parameters, Serving, Threshold};
 use crate::interface::protocol::Adversary;
-use crate::interface::stock::Levels;
-use crate::ot::{self, EXPANSION, Means, Transfers};
+use crate::interface::stock::{Levels, Transfers};
+use crate::ot::{self, EXPANSION, Means};
 use crate::tinyot::Kappa;
 
 /// All tables masked.
@@ -74,7 +74,7 @@ pub static TOWER: Descriptor = Descriptor {
 };
 
 fn tower_of_nodes(nodes: usize, transfers: Transfers) -> Result<AnyServiceConfig> {
-    let Means { expansion, silent } = transfers.means();
+    let Means { expansion, silent } = transfers.into();
     let rounds = quickest(LookupMethod::Tower, nodes, Preprocessing::Mascot { expansion })?;
     let rounds = rounds.with_silent_transfers(silent);
     if nodes == 2 { of_two(rounds) } else { Ok(AnyServiceConfig::new(rounds)) }
