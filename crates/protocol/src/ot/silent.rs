@@ -39,9 +39,9 @@
 //!   choice for each output is determined: the secret bits, the paths and the code say it. A wrong d makes
 //!   the sender hash `W + f Delta` with an f that is not zero, which has all the entropy that Delta has.
 //! * *What an output's choice is worth* against the sender is the assumption of `parameters.rs`. That is one
-//!   more than extension needs. Nothing of a key rests on it: a sender who could tell choices learns this
-//!   party's shares of random bits, which would make material worthless, but the receiver learns nothing of
-//!   Delta from it.
+//!   more than extension needs, and secrecy rests on it: a sender that can tell choices knows this party's
+//!   shares of the random bits that mask clients' keys and texts. Correctness does not rest on it: Delta,
+//!   and so the MAC key, stays hidden.
 //!
 //! The difference that a receiver sends for a chosen bit needs no check: with any difference, it has chosen
 //! one bit. So a batch's outputs are checked transfers.

@@ -45,7 +45,7 @@ impl Code {
     }
 
     /// Adds to each of a tree's outputs its entries: to whole blocks, or to the upper halves and the lowest
-    /// bits, which is quicker, because upper halves alone lie in the second-level cache.
+    /// bits, which is quicker, because less memory is read at random.
     pub(super) fn add(&self, tree: usize, entries: &Entries, is_whole: bool, outputs: &mut [u128]) {
         // The number of entries is known where the loop is compiled, so that no place is compared with it.
         match entries.upper.len().ilog2() {
